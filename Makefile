@@ -1,0 +1,56 @@
+# plimsoll. `make help` lists the targets. Meson and Ninja do the work; this file only remembers
+# the commands. Every target first sees to what it needs (tools/install-deps.sh).
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+BUILD ?= build
+PREFIX ?= /usr/local
+FUZZ_SECONDS ?= 60
+DEPS := tools/install-deps.sh
+
+.PHONY: help build run test bench fuzz lint format check-format docs install clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+
+build: ## build/plimsoll and the library
+	@$(DEPS) build
+	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	@ninja -C $(BUILD)
+
+run: build ## evaluate and explain the example snapshots
+	@tools/run-examples.sh $(BUILD)/plimsoll
+
+test: build ## build, run all tests, print "N passed, N failed"
+	@$(DEPS) test
+	@tools/run-tests.sh $(BUILD)
+
+bench: build ## measure; prints numbers (BENCH_ARGS=--json for machines)
+	@tools/run-bench.sh $(BUILD) $(BENCH_ARGS)
+
+fuzz: ## run each fuzz target for FUZZ_SECONDS (60)
+	@$(DEPS) fuzz
+	@tools/run-fuzz.sh $(FUZZ_SECONDS)
+
+lint: ## format, clang-tidy, cppcheck, shellcheck, include arrows
+	@$(DEPS) lint
+	@status=0; $(MAKE) --no-print-directory check-format || status=1; \
+		tools/lint.sh || status=1; exit $$status
+
+format: ## rewrite the sources with clang-format
+	@$(DEPS) lint
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format -i
+
+check-format: ## fail where clang-format would change something
+	@$(DEPS) lint
+	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format --dry-run -Werror
+
+docs: build ## rewrite the generated documents (docs/tables.md, docs/man)
+	@tools/gen-docs.sh $(BUILD)/plimsoll docs
+
+install: build ## install below PREFIX (/usr/local), honours DESTDIR
+	@meson configure $(BUILD) --prefix=$(PREFIX)
+	@meson install -C $(BUILD)
+
+clean: ## remove what was built
+	@rm -rf build build-fuzz build-lint

@@ -1,0 +1,75 @@
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+int pl__str_compare(struct pl_str a, struct pl_str b)
+{
+    size_t common = a.len < b.len ? a.len : b.len;
+    int order = common ? memcmp(a.ptr, b.ptr, common) : 0;
+
+    if (order)
+        return order;
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+bool pl__str_ends_with(struct pl_str s, struct pl_str suffix)
+{
+    if (s.len < suffix.len)
+        return false;
+    return suffix.len == 0 || memcmp(s.ptr + s.len - suffix.len, suffix.ptr, suffix.len) == 0;
+}
+
+bool pl__str_contains(struct pl_str s, struct pl_str part)
+{
+    if (part.len == 0)
+        return true;
+    for (size_t i = 0; i + part.len <= s.len; i++) {
+        if (memcmp(s.ptr + i, part.ptr, part.len) == 0)
+            return true;
+    }
+    return false;
+}
+
+struct pl_str pl__str_copy(struct pl_arena *a, struct pl_str s)
+{
+    if (s.len == 0)
+        return (struct pl_str){ "", 0 };
+    char *copy = pl__arena_alloc(a, s.len + 1);
+    memcpy(copy, s.ptr, s.len);
+    return (struct pl_str){ copy, s.len };
+}
+
+struct pl_str pl__str_format(struct pl_arena *a, const char *format, ...)
+{
+    va_list args, again;
+
+    va_start(args, format);
+    va_copy(again, args);
+    int len = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (len < 0) {
+        va_end(again);
+        return (struct pl_str){ "", 0 };
+    }
+    char *text = pl__arena_alloc(a, (size_t)len + 1);
+    vsnprintf(text, (size_t)len + 1, format, again);
+    va_end(again);
+    return (struct pl_str){ text, (size_t)len };
+}
+
+bool pl__str_to_u64(struct pl_str s, uint64_t *value)
+{
+    uint64_t sum = 0;
+
+    if (s.len == 0)
+        return false;
+    for (size_t i = 0; i < s.len; i++) {
+        unsigned digit = (unsigned)(unsigned char)s.ptr[i] - '0';
+        if (digit > 9 || sum > (UINT64_MAX - digit) / 10)
+            return false;
+        sum = sum * 10 + digit;
+    }
+    *value = sum;
+    return true;
+}

@@ -1,0 +1,195 @@
+/* cli/command.h - commands and their options as rows.
+ *
+ * A command is a constant: its words for people, its options and arguments as tables, and one
+ * function. Everything that speaks about commands (parsing, --help, man pages, completion) reads
+ * these rows, so a fact about an option is written once. */
+#ifndef PL_CLI_COMMAND_H
+#define PL_CLI_COMMAND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/error.h"
+#include "cli/exit.h"
+#include "cli/out.h"
+#include "cli/term.h"
+
+/* One id over all commands: the same name means the same thing, with or without a value,
+ * wherever it is accepted. */
+enum pl_option_id {
+    OPT_FILE,
+    OPT_NAMESPACE,
+    OPT_OUTPUT,
+    OPT_PROFILE,
+    OPT_NOW,
+    OPT_EXPLAIN,
+    OPT_DIFF,
+    OPT_EXIT_ZERO,
+    OPT_COLOR,
+    OPT_MAN,
+    OPT_HELP,
+    OPT_COUNT,
+};
+
+struct pl_option {
+    const char *name;           /* without the dashes */
+    const char *argument;       /* "FILE"; NULL: a flag */
+    const char *const *choices; /* the values allowed, NULL at the end; NULL: any */
+    const char *fallback;       /* the value when it is not given; NULL: none */
+    const char *help;
+    enum pl_option_id id;
+    char letter; /* 0: no short form */
+    bool files;  /* its value is a path */
+    bool hidden; /* accepted, but for the build and not for people */
+};
+
+/* What a shell may offer for an argument that is not an option. */
+enum pl_complete {
+    COMPLETE_NOTHING,
+    COMPLETE_CHOICES,
+    COMPLETE_FILES,
+    COMPLETE_TABLES,
+    COMPLETE_COMMANDS,
+};
+
+struct pl_argument {
+    const char *name; /* "MACHINE" */
+    const char *help;
+    enum pl_complete complete;
+    const char *const *choices; /* with COMPLETE_CHOICES */
+};
+
+struct pl_example {
+    const char *line;
+    const char *what;
+};
+
+struct pl_cli;
+
+struct pl_command {
+    const char *name;
+    const char *summary;     /* half a sentence, no full stop */
+    const char *synopsis;    /* what follows the name */
+    const char *description; /* paragraphs, parted by newlines; wrapped where they are shown */
+    const struct pl_option *options;
+    size_t option_count;
+    const struct pl_argument *arguments; /* the last one repeats */
+    size_t argument_count;
+    const struct pl_example *examples;
+    size_t example_count;
+    /* 0, or -1 with cli->err. What was found goes to pl__cli_note(). */
+    int (*run)(struct pl_cli *cli);
+};
+
+struct pl_words {
+    const char **items;
+    size_t count;
+};
+
+/* The command line as understood. */
+struct pl_args {
+    const struct pl_command *command;
+    const char *value[OPT_COUNT]; /* as given last, else the fallback; a flag: "" or NULL */
+    struct pl_words files;        /* every value of OPT_FILE */
+    struct pl_words words;        /* what is not an option, in order */
+};
+
+/* What a command works with. */
+struct pl_cli {
+    struct pl_arena arena; /* lives as long as the command */
+    struct pl_error *err;  /* the failure to report at the end */
+    enum pl_outcome outcome;
+    struct pl_term term;
+    struct pl_out out;
+    struct pl_args args;
+};
+
+/* Remembers an outcome; the worst one becomes the exit code. */
+void pl__cli_note(struct pl_cli *cli, enum pl_outcome outcome);
+
+/* A mistake on the command line, "eval: ..."; -1, with cli->err. */
+#define pl__cli_usage(cli, ...) \
+    (pl__error(&(cli)->arena, &(cli)->err, PL_USAGE, __VA_ARGS__), pl__cli_blame(cli))
+
+/* Puts the name of the command, if there is one yet, before its error; returns -1. */
+int pl__cli_blame(struct pl_cli *cli);
+
+bool pl__cli_given(const struct pl_cli *cli, enum pl_option_id id);
+
+/* True when `-o` has this value. */
+bool pl__cli_output_is(const struct pl_cli *cli, const char *format);
+
+/* All commands, in the order of the overview. */
+const struct pl_command *const *pl__commands(size_t *count);
+const struct pl_command *pl__command_find(const char *name);
+
+/* The error for a name that no command has; returns -1. */
+int pl__command_unknown(struct pl_cli *cli, const char *name);
+
+/* Reads the arguments behind the program's name, the command's own word left out, into cli->args.
+ * 0, or -1 with cli->err. */
+int pl__args_parse(struct pl_cli *cli, const struct pl_command *command, char **argv, int argc,
+                   int command_at);
+
+/* The position of the command's word in argv, stepping over options and their values, or -1. */
+int pl__args_find_command(char **argv, int argc);
+
+/* The candidate that was probably meant, or NULL when none is near. */
+struct pl_near {
+    const char *wanted;
+    const char *best;
+    size_t distance;
+};
+void pl__near_offer(struct pl_near *near, const char *candidate);
+
+/* Options that several commands share. */
+#define PL_OPTION_FILE                                                                            \
+    {                                                                                             \
+        .id = OPT_FILE, .name = "filename", .letter = 'f', .argument = "FILE", .files = true,     \
+        .help = "a file, a directory, or - for stdin; a directory stands for every *.yaml, "      \
+                "*.yml, *.json and *.ndjson below it; may be repeated, and more files may follow" \
+    }
+#define PL_OPTION_NAMESPACE                                                        \
+    {                                                                              \
+        .id = OPT_NAMESPACE, .name = "namespace", .letter = 'n', .argument = "NS", \
+        .help = "the namespace of the named object; default: any"                  \
+    }
+#define PL_OPTION_OUTPUT(choices_)                                               \
+    {                                                                            \
+        .id = OPT_OUTPUT, .name = "output", .letter = 'o', .argument = "FORMAT", \
+        .choices = (choices_), .fallback = "table", .help = "how to print"       \
+    }
+#define PL_OPTION_PROFILE                                                                      \
+    {                                                                                          \
+        .id = OPT_PROFILE, .name = "profile", .argument = "PROFILE",                           \
+        .choices = pl__profile_choices, .fallback = "tables",                                  \
+        .help = "whose reasons, messages and deletion order: the documents' own, or byte for " \
+                "byte those of Cluster API v1.12"                                              \
+    }
+#define PL_OPTION_NOW                                                                           \
+    {                                                                                           \
+        .id = OPT_NOW, .name = "now", .argument = "RFC3339",                                    \
+        .help = "the instant of evaluation; default: the snapshot's own, else the current time" \
+    }
+#define PL_OPTION_EXIT_ZERO                                                   \
+    {                                                                         \
+        .id = OPT_EXIT_ZERO, .name = "exit-zero",                             \
+        .help = "exit with 0 in place of 1 and 3: findings are not a failure" \
+    }
+#define PL_OPTION_COLOR                                                                     \
+    {                                                                                       \
+        .id = OPT_COLOR, .name = "color", .argument = "WHEN", .choices = pl__color_choices, \
+        .fallback = "auto",                                                                 \
+        .help = "when to use colours; auto: on a terminal; NO_COLOR in the environment "    \
+                "always wins"                                                               \
+    }
+#define PL_OPTION_HELP                                                           \
+    {                                                                            \
+        .id = OPT_HELP, .name = "help", .letter = 'h', .help = "print this help" \
+    }
+
+extern const char *const pl__profile_choices[];
+extern const char *const pl__color_choices[];
+extern const char *const pl__read_formats[]; /* table wide json yaml name */
+
+#endif

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Writes the documents that come from the program itself: gen-docs.sh PROGRAM DIR
+#
+# One source a fact: the tables are data and the help texts are rows, so the pages about them are
+# printed, not written. .ci/run fails when what is in docs/ is not what this makes.
+set -euo pipefail
+
+program=$1
+dir=$2
+
+mkdir -p "$dir/man"
+"$program" tables -o md >"$dir/tables.md"
+"$program" help --man >"$dir/man/plimsoll.1"
+commands=$("$program" help | awk '/^Commands:/ { on = 1; next } /^$/ { on = 0 } on { print $1 }')
+for command in $commands; do
+    "$program" help --man "$command" >"$dir/man/plimsoll-$command.1"
+done
