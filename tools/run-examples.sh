@@ -1,43 +1,81 @@
 #!/usr/bin/env bash
-# Shows what plimsoll does: judges and explains the snapshots in examples/. run-examples.sh PROGRAM
+# Shows what plimsoll does, an example at a time: run-examples.sh PROGRAM
 #
-# Most examples are of clusters in trouble, so exit codes 1 (findings) and 3 (evidence missing) are
+# The comment on top of each snapshot in examples/ says what is wrong in it and, behind "Try:", which
+# commands show it; the first of them is run here, all of them are tested by what this script checks.
+# Most examples are of clusters in trouble, so exit codes 1 (findings) and 3 (evidence is missing) are
 # what they should give. 2 (an input that cannot be read) or a crash is an error here, too.
 set -euo pipefail
 
 program=$1
-status=0
-count=0
+# The order in which they are best read; whatever else is there comes behind.
+order=(healthy alarm learner orphan-node quorum-at-risk connection-down deleting external-etcd)
 
-bold='' plain=''
-if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
-    bold=$'\e[1m' plain=$'\e[0m'
+bold='' dim='' plain=''
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then
+    bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'
 fi
+width=${COLUMNS:-$( (tput cols 2>/dev/null) || echo 80)}
+[ "$width" -le 100 ] || width=100
 
-for snapshot in examples/*.yaml examples/*.json; do
-    [ -e "$snapshot" ] || continue
-    count=$((count + 1))
-    printf '%s== %s%s\n' "$bold" "$snapshot" "$plain"
-    # The comment on top of an example says what is wrong in it.
-    sed -n -e '/^#/!q' -e 's/^# \{0,1\}/   /p' "$snapshot"
-    printf '\n$ plimsoll eval --explain -f %s\n' "$snapshot"
-    code=0
-    "$program" eval --explain -f "$snapshot" || code=$?
-    case $code in
-    0) echo "(exit code 0: all is well)" ;;
-    1) echo "(exit code 1: findings, as this example means to show)" ;;
-    3) echo "(exit code 3: evidence is missing, and nothing worse was found)" ;;
-    *)
-        echo "(exit code $code: this should not happen)"
-        status=1
-        ;;
-    esac
-    echo
+files=()
+for name in "${order[@]}"; do
+    files+=("examples/$name.yaml")
 done
-
-if [ "$count" -eq 0 ]; then
+for file in examples/*.yaml examples/*.json; do
+    [[ ! -e $file || " ${files[*]} " == *" $file "* ]] || files+=("$file")
+done
+if [ ! -e "${files[0]}" ]; then
     echo "no snapshots in examples/; run this from the root of the repository" >&2
     exit 1
 fi
-echo "$count examples. Next: $program eval -f YOUR-DUMP.yaml, $program --help"
+
+# The commands behind "Try:" in the comment on top of a file, without the program's name.
+tries() { sed -n -e '/^#/!q' -e 's/^# \(Try:\)\{0,1\} *plimsoll //p' "$1"; }
+
+# The comment itself, as one paragraph.
+story() { sed -n -e '/^#/!q' -e '/^#\( Try:\)\{0,1\} *plimsoll /q' -e 's/^# \{0,1\}//p' "$1" | fmt -w "$width"; }
+
+status=0
+# What a command printed, unless it failed with something that no example should give.
+run() {
+    local code=0
+    # shellcheck disable=SC2086  # the words of a command
+    "$program" $1 || code=$?
+    case $code in
+    0 | 1 | 3) ;;
+    *)
+        echo "plimsoll $1: exit code $code, this should not happen" >&2
+        status=1
+        ;;
+    esac
+}
+
+number=0
+for file in "${files[@]}"; do
+    number=$((number + 1))
+    name=$(basename "$file")
+    mapfile -t commands < <(tries "$file")
+    printf '%s%d of %d: %s%s\n' "$bold" "$number" "${#files[@]}" "${name%.*}" "$plain"
+    story "$file"
+    for i in "${!commands[@]}"; do
+        if [ "$i" -eq 0 ]; then
+            printf '\n%s$ plimsoll %s%s\n' "$bold" "${commands[0]}" "$plain"
+            run "${commands[0]}"
+            echo
+        else
+            printf '%sor try: plimsoll %s%s\n' "$dim" "${commands[$i]}" "$plain"
+            run "${commands[$i]}" >/dev/null
+        fi
+    done
+    echo
+done
+
+printf '%sAll of them at once%s\n\n%s$ plimsoll eval -f examples/%s\n' "$bold" "$plain" "$bold" "$plain"
+run "eval -f examples/" | tail -n 1
+cat <<END
+
+Exit codes: 0 healthy, 1 findings, 2 bad input, 3 evidence is missing.
+Next: $program eval -f YOUR-DUMP.yaml, and $program --help.
+END
 exit "$status"

@@ -175,6 +175,15 @@ bool pl__time_parse(struct pl_str text, int64_t *ms)
     return true;
 }
 
+/* A report has a time for every condition and every fact: printf would be most of the work. */
+static void digits_put(char *to, int count, unsigned value)
+{
+    while (count--) {
+        to[count] = (char)('0' + value % 10);
+        value /= 10;
+    }
+}
+
 void pl__time_add(struct pl_buf *b, int64_t ms)
 {
     if (ms == 0)
@@ -188,8 +197,14 @@ void pl__time_add(struct pl_buf *b, int64_t ms)
     int64_t since = (ms - ms_min) / SECOND_MS;
     struct date d = date_from_days(since / DAY_S + ms_min / SECOND_MS / DAY_S);
     unsigned clock = (unsigned)(since % DAY_S);
-    pl__buf_printf(b, "%04u-%02u-%02uT%02u:%02u:%02uZ", (unsigned)d.year, (unsigned)d.month,
-                   (unsigned)d.day, clock / HOUR_S, clock / MINUTE_S % 60, clock % 60);
+    char text[] = "0000-00-00T00:00:00Z";
+    digits_put(text, 4, (unsigned)d.year);
+    digits_put(text + 5, 2, (unsigned)d.month);
+    digits_put(text + 8, 2, (unsigned)d.day);
+    digits_put(text + 11, 2, clock / HOUR_S);
+    digits_put(text + 14, 2, clock / MINUTE_S % 60);
+    digits_put(text + 17, 2, clock % 60);
+    pl__buf_add(b, (struct pl_str){ text, sizeof text - 1 });
 }
 
 /* --- durations --------------------------------------------------------------------------------- */

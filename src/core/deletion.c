@@ -1,7 +1,7 @@
 /* core/deletion.c - the Deleting condition and the next step of a deletion (semantics sections 8, 10). */
 #include "core/pass.h"
 
-#include <stdlib.h>
+#include <assert.h>
 
 enum { OBJECTS_NAMED_MAX = 5, MACHINES_NAMED_MAX = 3 };
 
@@ -189,6 +189,8 @@ static void step_fill(struct pl_pass *p, const struct pl_control_plane *cp,
     step->requeue_after_ms = rule->next == NEXT_30S ? 30000 : 0;
     if (rule->action == DELETION_DELETE_ALL)
         names_of_machines(p, cp, step);
+    /* Rows that are about one Machine hold only when there is a next one. */
+    assert(next || (rule->action != DELETION_REMOVE_MEMBER && rule->action != DELETION_DELETE_MACHINE));
     if (rule->action == DELETION_REMOVE_MEMBER)
         step->member_removed = next->node_name;
     if (rule->action == DELETION_DELETE_MACHINE) {

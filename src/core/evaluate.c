@@ -106,12 +106,7 @@ static struct pl_object *object_add(struct builder *b, const char *kind, const s
     return o;
 }
 
-static int by_type(const void *a, const void *b)
-{
-    return strcmp(((const struct pl_verdict *)a)->type, ((const struct pl_verdict *)b)->type);
-}
-
-/* Copies the conditions that are there into the report, by type. */
+/* Copies the conditions that are there into the report; `from` has them by type already. */
 static void verdicts_fill(struct builder *b, struct pl_object *o, const struct pl_verdict *const *from,
                           size_t count)
 {
@@ -123,8 +118,6 @@ static void verdicts_fill(struct builder *b, struct pl_object *o, const struct p
         to[o->verdict_count++] = *from[i];
         b->report->has_findings |= is_finding(from[i]);
     }
-    if (o->verdict_count > 1)
-        qsort(to, o->verdict_count, sizeof *to, by_type);
     o->verdicts = to;
 }
 
@@ -141,9 +134,11 @@ static void control_plane_report(struct builder *b, const struct pl_control_plan
 
     for (size_t i = 0; i < cp->machine_count; i++) {
         const struct pl_machine_state *s = &cp->machines[i];
-        const struct pl_verdict *machine_own[MACHINE_COND_COUNT];
-        for (int type = 0; type < MACHINE_COND_COUNT; type++)
-            machine_own[type] = &s->verdicts[type];
+        const struct pl_verdict *machine_own[MACHINE_COND_COUNT] = {
+            &s->verdicts[COND_API_SERVER_POD], &s->verdicts[COND_CONTROLLER_MANAGER_POD],
+            &s->verdicts[COND_ETCD_MEMBER],    &s->verdicts[COND_ETCD_POD],
+            &s->verdicts[COND_SCHEDULER_POD],
+        };
         o = object_add(b, "Machine", &s->machine->meta,
                        cluster_paused || s->machine->meta.annotations.paused);
         o->owner = cp->kcp->meta.name;

@@ -15,7 +15,7 @@ int pl__evaluate(const struct pl_snapshot *s, struct pl_evaluate_options options
 
 /* What removing a control plane Machine would mean. 0, or -1 when there is no such Machine. */
 int pl__what_if_remove(const struct pl_snapshot *s, struct pl_evaluate_options options,
-                       struct pl_str machine, struct pl_arena *arena,
+                       struct pl_str wanted, struct pl_arena *arena,
                        const struct pl_what_if **answer, struct pl_error **err);
 
 /* core/report.c: a report as JSON (or YAML), one document. */

@@ -61,9 +61,16 @@ struct pl_str pl__object_ref(struct pl_pass *p, const char *kind, struct pl_str 
 {
     if (!p->explain)
         return (struct pl_str){ "", 0 };
-    if (namespace_.len == 0)
-        return pl__str_format(p->arena, "%s/%.*s", kind, PL_STR_ARG(name));
-    return pl__str_format(p->arena, "%s/%.*s/%.*s", kind, PL_STR_ARG(namespace_), PL_STR_ARG(name));
+    struct pl_buf text;
+    pl__buf_init(&text, p->arena, SIZE_MAX);
+    pl__buf_add(&text, pl__str(kind));
+    pl__buf_add_char(&text, '/');
+    if (namespace_.len) {
+        pl__buf_add(&text, namespace_);
+        pl__buf_add_char(&text, '/');
+    }
+    pl__buf_add(&text, name);
+    return pl__buf_str(&text);
 }
 
 void pl__missing_add(struct pl_pass *p, const char *kind, const struct pl_meta *meta,

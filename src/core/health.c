@@ -1,6 +1,8 @@
 /* core/health.c - EtcdClusterHealthy and ControlPlaneComponentsHealthy (semantics sections 3 to 6). */
 #include "core/pass.h"
 
+#include <assert.h>
+
 #include "base/time.h"
 
 #define KCP "KubeadmControlPlane"
@@ -52,6 +54,7 @@ static void rung_evidence(struct pl_pass *p, struct pl_control_plane *cp, struct
                      SOURCE_LIST);
         break;
     default:
+        assert(c); /* the later rungs are about the connection */
         pl__time_add(&time, c->last_probe_success_ms);
         pl__evidence(p, v, cluster, "connection.lastProbeSuccessTime", pl__buf_str(&time),
                      SOURCE_PROBE);

@@ -121,7 +121,7 @@ int pl__ladder_climb(struct pl_pass *p, struct pl_control_plane *cp, uint32_t *h
 void pl__health_judge(struct pl_pass *p, struct pl_control_plane *cp);
 
 /* pods.c, members.c: a Machine's conditions once the workload cluster could be read. */
-void pl__pods_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_machine_state *m);
+void pl__pods_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_machine_state *s);
 void pl__members_judge(struct pl_pass *p, struct pl_control_plane *cp);
 
 /* Whether etcd could be asked and said all that is needed to compare members with Machines. */

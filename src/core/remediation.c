@@ -3,6 +3,8 @@
  * Decides only. Carrying it out, and the order of writes that makes that safe, is elsewhere. */
 #include "core/pass.h"
 
+#include <assert.h>
+
 #include "base/time.h"
 
 enum { MIN_HEALTHY_PERIOD_S_DEFAULT = 3600 };
@@ -266,6 +268,7 @@ static void step_fill(struct pl_pass *p, struct pl_control_plane *cp, const stru
     if (d->pick)
         step->machine = d->pick->machine->meta.name;
     if (rule->action == REMEDIATION_GO) {
+        assert(d->pick); /* with nothing to remediate another row decides */
         step->deleted = d->pick->machine->meta.name;
         step->requeue = true;
         step->in_progress = true;

@@ -17,9 +17,9 @@ static int read_type(struct pl_json *j, void *destination)
     if (pl__json_string(j, &name) < 0)
         return -1;
     *type = COND_UNKNOWN_TYPE;
-    for (uint8_t i = 0; i < COND_COUNT; i++) {
+    for (int i = 0; i < COND_COUNT; i++) {
         if (pl__str_equal(name, types[i].name)) {
-            *type = i;
+            *type = (uint8_t)i;
             break;
         }
     }

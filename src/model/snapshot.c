@@ -104,9 +104,9 @@ static int read_state(struct pl_json *j, void *destination)
 
     if (pl__json_string(j, &name) < 0)
         return -1;
-    for (uint8_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (pl__str_equal(name, names[i])) {
-            *(uint8_t *)destination = i;
+            *(uint8_t *)destination = (uint8_t)i;
             return 0;
         }
     }
@@ -227,9 +227,8 @@ struct heading {
     bool has_snapshot; /* a line of vectors: {"name", "snapshot", "expect"} */
 };
 
-/* Reads on until apiVersion and kind are known. They nearly always come first, so this nearly always
- * ends after two keys. */
-static int heading_scan(struct pl_json *ahead, struct heading *h)
+/* Reads on until apiVersion and kind are known, and skips what stands before them. */
+static int heading_scan(struct pl_json *ahead, struct heading *h, int (*skip)(struct pl_json *))
 {
     struct pl_str key;
     int more;
@@ -249,19 +248,30 @@ static int heading_scan(struct pl_json *ahead, struct heading *h)
             continue;
         }
         h->has_snapshot |= pl__str_equal(key, PL_STR("snapshot"));
-        if (type < 0 || pl__json_skip(ahead) < 0)
+        if (type < 0 || skip(ahead) < 0)
             return -1;
     }
     return more;
 }
 
 /* Looks ahead for apiVersion and kind, wherever they stand, and leaves the reader where it was; an
- * error ends it as any other does. */
+ * error ends it as any other does.
+ *
+ * They mostly come first, but a list from the API server has its keys sorted, so that "kind" stands
+ * behind all the items. The first look is a fast one: what it skips is checked when it is read. Only
+ * where that finds nothing a second one checks everything, to say what is wrong and where. */
 static int heading_read(struct pl_json *j, struct heading *h)
 {
     struct pl_json ahead = *j;
 
-    if (heading_scan(&ahead, h) == 0)
+    ahead.err = NULL;
+    if (heading_scan(&ahead, h, pl__json_skip_fast) == 0 &&
+        ((h->kind.len && h->api_version.len) || h->has_snapshot))
+        return 0;
+
+    *h = (struct heading){ 0 };
+    ahead = *j;
+    if (heading_scan(&ahead, h, pl__json_skip) == 0)
         return 0;
     j->at = ahead.at;
     j->failed = ahead.failed;
