@@ -8,17 +8,22 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 DEPS := tools/install-deps.sh
 
-.PHONY: help build run test bench fuzz lint format check-format docs install clean
+.PHONY: help configured build run test bench fuzz lint format check-format docs install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
-build: ## build/plimsoll and the library
+# Not a target for people: the packages, and a configured build directory.
+configured:
 	@$(DEPS) build
-	@test -f $(BUILD)/build.ninja || meson setup $(BUILD) --prefix=$(PREFIX)
+	@test -f $(BUILD)/build.ninja || { echo "configuring $(BUILD)"; \
+		log=$$(meson setup $(BUILD) --prefix=$(PREFIX) 2>&1) || { echo "$$log"; exit 1; }; }
+
+build: configured ## build/plimsoll, the library, the tests
 	@ninja -C $(BUILD)
 
-run: build ## evaluate and explain the example snapshots
+run: configured ## evaluate and explain the example snapshots
+	@ninja -C $(BUILD) plimsoll
 	@tools/run-examples.sh $(BUILD)/plimsoll
 
 test: build ## build, run all tests, print "N passed, N failed"
@@ -45,7 +50,7 @@ check-format: ## fail where clang-format would change something
 	@$(DEPS) lint
 	@git ls-files -co --exclude-standard '*.c' '*.h' | xargs clang-format --dry-run -Werror
 
-docs: build ## rewrite the generated documents (docs/tables.md, docs/man)
+docs: build ## rewrite the generated documents (docs/tables.md, docs/man, docs/img)
 	@tools/gen-docs.sh $(BUILD)/plimsoll docs
 
 install: build ## install below PREFIX (/usr/local), honours DESTDIR

@@ -186,7 +186,7 @@ struct pl_deletion {
 /* A condition that could not be judged for want of evidence. */
 struct pl_missing {
     struct pl_str object;    /* "KubeadmControlPlane/default/cp" */
-    struct pl_str condition; /* "EtcdClusterHealthy"; "remediation", "deletion" for those steps */
+    struct pl_str condition; /* "EtcdClusterHealthy"; "remediation" for that step */
     struct pl_str evidence;  /* "workloads[default/alpha].etcd" */
 };
 

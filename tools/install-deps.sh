@@ -37,6 +37,11 @@ need_build() {
     need ninja-build command -v ninja
     need pkg-config command -v pkg-config
     need libyaml-dev pkg-config --exists yaml-0.1
+    need libuv1-dev pkg-config --exists libuv
+    # The flavour matters: certificates are handed over in memory, and looked at with OpenSSL.
+    need libcurl4-openssl-dev pkg-config --exists libcurl
+    need libssl-dev pkg-config --exists openssl
+    need libmicrohttpd-dev pkg-config --exists libmicrohttpd
 }
 
 need_test() {

@@ -2,7 +2,7 @@
 # Shows what plimsoll does, an example at a time: run-examples.sh PROGRAM
 #
 # The comment on top of each snapshot in examples/ says what is wrong in it and, behind "Try:", which
-# commands show it; the first of them is run here, all of them are tested by what this script checks.
+# commands show it. All of them are run; what the first one prints is shown.
 # Most examples are of clusters in trouble, so exit codes 1 (findings) and 3 (evidence is missing) are
 # what they should give. 2 (an input that cannot be read) or a crash is an error here, too.
 set -euo pipefail
@@ -30,14 +30,14 @@ if [ ! -e "${files[0]}" ]; then
     exit 1
 fi
 
-# The commands behind "Try:" in the comment on top of a file, without the program's name.
+# The commands behind "Try:" in the comment on top of a file, without the name of the program.
 tries() { sed -n -e '/^#/!q' -e 's/^# \(Try:\)\{0,1\} *plimsoll //p' "$1"; }
 
 # The comment itself, as one paragraph.
-story() { sed -n -e '/^#/!q' -e '/^#\( Try:\)\{0,1\} *plimsoll /q' -e 's/^# \{0,1\}//p' "$1" | fmt -w "$width"; }
+story() { sed -n -e '/^#/!q' -e '/^#\( Try:\)\{0,1\} *plimsoll /q' -e 's/^# \{0,1\}//p' "$1" |
+    tr '\n' ' ' | fold -s -w "$width" | sed 's/ *$//'; echo; }
 
-status=0
-# What a command printed, unless it failed with something that no example should give.
+# Runs a command; fails when it ends with a code that no example should give.
 run() {
     local code=0
     # shellcheck disable=SC2086  # the words of a command
@@ -45,12 +45,13 @@ run() {
     case $code in
     0 | 1 | 3) ;;
     *)
-        echo "plimsoll $1: exit code $code, this should not happen" >&2
-        status=1
+        echo "$program $1: exit code $code, this should not happen" >&2
+        return 1
         ;;
     esac
 }
 
+status=0
 number=0
 for file in "${files[@]}"; do
     number=$((number + 1))
@@ -60,19 +61,19 @@ for file in "${files[@]}"; do
     story "$file"
     for i in "${!commands[@]}"; do
         if [ "$i" -eq 0 ]; then
-            printf '\n%s$ plimsoll %s%s\n' "$bold" "${commands[0]}" "$plain"
-            run "${commands[0]}"
+            printf '\n%s$ %s %s%s\n' "$bold" "$program" "${commands[0]}" "$plain"
+            run "${commands[0]}" || status=1
             echo
         else
-            printf '%sor try: plimsoll %s%s\n' "$dim" "${commands[$i]}" "$plain"
-            run "${commands[$i]}" >/dev/null
+            printf '%sor: %s %s%s\n' "$dim" "$program" "${commands[$i]}" "$plain"
+            run "${commands[$i]}" >/dev/null || status=1
         fi
     done
     echo
 done
 
-printf '%sAll of them at once%s\n\n%s$ plimsoll eval -f examples/%s\n' "$bold" "$plain" "$bold" "$plain"
-run "eval -f examples/" | tail -n 1
+printf '%sAll of them at once%s\n\n%s$ %s eval -f examples/ | tail -n 1%s\n' "$bold" "$plain" "$bold" "$program" "$plain"
+run "eval -f examples/" | tail -n 1 || status=1
 cat <<END
 
 Exit codes: 0 healthy, 1 findings, 2 bad input, 3 evidence is missing.

@@ -33,7 +33,8 @@ for target in "${targets[@]}"; do
     mkdir -p "$found"
     inputs=("$found")
     case $target in
-    snapshot | eval) inputs+=(-dict=tests/fuzz/dictionary.txt) ;;
+    # The examples are among their seeds, and the largest must not be cut off.
+    snapshot | eval) inputs+=(-dict=tests/fuzz/dictionary.txt -max_len=32768) ;;
     esac
     [ -d "$corpus" ] && inputs+=("$corpus")
     if "$build/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \

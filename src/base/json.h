@@ -123,6 +123,7 @@ struct pl_list {
 };
 
 struct pl_shape;
+struct pl_json_writer;
 
 /* One wanted field. `path` may have several steps ("status.nodeRef.name"); rows that share a step
  * stand together, at each level. A row whose path others continue must be F_PRESENT and stand
@@ -134,6 +135,9 @@ struct pl_field {
     uint32_t offset;
     const struct pl_shape *shape;                     /* F_OBJECT, F_MAP, F_LIST; F_CUSTOM with pointers */
     int (*read)(struct pl_json *j, void *destination); /* F_CUSTOM: reads one value (not null) */
+    /* F_CUSTOM: writes the value; false when there is nothing to write. With a NULL writer it only
+     * tells. NULL: read, but never written. */
+    bool (*write)(struct pl_json_writer *w, const void *value);
 };
 
 /* A struct and its fields; at most 64 of them. */
@@ -156,6 +160,12 @@ struct pl_shape {
 #define PL_FIELD_CUSTOM_SHAPE(path_, type_, member_, read_, shape_)                              \
     { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
       .offset = offsetof(type_, member_), .shape = (shape_), .read = (read_) }
+#define PL_FIELD_BOTH(path_, type_, member_, read_, write_)                                      \
+    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
+      .offset = offsetof(type_, member_), .read = (read_), .write = (write_) }
+#define PL_FIELD_BOTH_SHAPE(path_, type_, member_, read_, write_, shape_)                        \
+    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
+      .offset = offsetof(type_, member_), .shape = (shape_), .read = (read_), .write = (write_) }
 #define PL_FIELD_SKIP(path_) \
     { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_SKIP_FAST }
 #define PL_SHAPE(name_, type_, fields_) \
@@ -202,5 +212,11 @@ void pl__json_write_int(struct pl_json_writer *w, int64_t value);
 void pl__json_write_bool(struct pl_json_writer *w, bool value);
 void pl__json_write_null(struct pl_json_writer *w);
 void pl__json_write_time(struct pl_json_writer *w, int64_t ms); /* as an RFC 3339 string */
+
+/* Writes a struct by its table (json_encode.c): what decoding it again reads. The second one writes
+ * only the members, into an object that is open. */
+void pl__json_encode(struct pl_json_writer *w, const struct pl_shape *shape, const void *object);
+void pl__json_encode_members(struct pl_json_writer *w, const struct pl_shape *shape,
+                             const void *object);
 
 #endif

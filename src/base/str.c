@@ -42,18 +42,22 @@ struct pl_str pl__str_copy(struct pl_arena *a, struct pl_str s)
 
 struct pl_str pl__str_format(struct pl_arena *a, const char *format, ...)
 {
+    char small[256]; /* nearly always enough, and then formatted only once */
     va_list args, again;
 
     va_start(args, format);
     va_copy(again, args);
-    int len = vsnprintf(NULL, 0, format, args);
+    int len = vsnprintf(small, sizeof small, format, args);
     va_end(args);
     if (len < 0) {
         va_end(again);
         return (struct pl_str){ "", 0 };
     }
     char *text = pl__arena_alloc(a, (size_t)len + 1);
-    vsnprintf(text, (size_t)len + 1, format, again);
+    if ((size_t)len < sizeof small)
+        memcpy(text, small, (size_t)len);
+    else
+        vsnprintf(text, (size_t)len + 1, format, again);
     va_end(again);
     return (struct pl_str){ text, (size_t)len };
 }

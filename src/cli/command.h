@@ -28,6 +28,33 @@ enum pl_option_id {
     OPT_COLOR,
     OPT_MAN,
     OPT_HELP,
+    /* A live API. */
+    OPT_LIVE,
+    OPT_KUBECONFIG,
+    OPT_CONTEXT,
+    OPT_ALL_NAMESPACES,
+    OPT_SELECTOR,
+    OPT_TIMEOUT,
+    OPT_WATCH,
+    OPT_SHOW_CONDITIONS,
+    /* The controller. */
+    OPT_MODE,
+    OPT_WATCH_FILTER,
+    OPT_ALL,
+    OPT_DRY_RUN,
+    OPT_LEADER_ELECT,
+    OPT_LEASE_DURATION,
+    OPT_RENEW_DEADLINE,
+    OPT_RETRY_PERIOD,
+    OPT_SYNC_PERIOD,
+    OPT_GRACE_PERIOD,
+    OPT_HEALTH_ADDR,
+    OPT_DIAGNOSTICS_ADDRESS,
+    OPT_INSECURE_DIAGNOSTICS,
+    OPT_QPS,
+    OPT_BURST,
+    OPT_VERBOSITY,
+    OPT_LOGGING_FORMAT,
     OPT_COUNT,
 };
 
@@ -149,10 +176,11 @@ void pl__near_offer(struct pl_near *near, const char *candidate);
         .help = "a file, a directory, or - for stdin; a directory stands for every *.yaml, "      \
                 "*.yml, *.json and *.ndjson below it; may be repeated, and more files may follow" \
     }
-#define PL_OPTION_NAMESPACE                                                        \
-    {                                                                              \
-        .id = OPT_NAMESPACE, .name = "namespace", .letter = 'n', .argument = "NS", \
-        .help = "the namespace of the named object; default: any"                  \
+#define PL_OPTION_NAMESPACE                                                                  \
+    {                                                                                        \
+        .id = OPT_NAMESPACE, .name = "namespace", .letter = 'n', .argument = "NS",           \
+        .help = "only this namespace; default: with files any, from a live API that of the " \
+                "kubeconfig context"                                                         \
     }
 #define PL_OPTION_OUTPUT(choices_)                                               \
     {                                                                            \
@@ -183,6 +211,37 @@ void pl__near_offer(struct pl_near *near, const char *candidate);
         .help = "when to use colours; auto: on a terminal; NO_COLOR in the environment "    \
                 "always wins"                                                               \
     }
+#define PL_OPTION_KUBECONFIG                                                                     \
+    {                                                                                            \
+        .id = OPT_KUBECONFIG, .name = "kubeconfig", .argument = "FILE", .files = true,           \
+        .help = "how to reach the management cluster; default: $KUBECONFIG, ~/.kube/config, or " \
+                "the service account of the Pod"                                                 \
+    }
+#define PL_OPTION_CONTEXT                                                 \
+    {                                                                     \
+        .id = OPT_CONTEXT, .name = "context", .argument = "NAME",         \
+        .help = "the kubeconfig context to use; default: its current one" \
+    }
+#define PL_OPTION_ALL_NAMESPACES                                           \
+    {                                                                      \
+        .id = OPT_ALL_NAMESPACES, .name = "all-namespaces", .letter = 'A', \
+        .help = "the Clusters of all namespaces of a live API"             \
+    }
+#define PL_OPTION_SELECTOR                                                                   \
+    {                                                                                        \
+        .id = OPT_SELECTOR, .name = "selector", .letter = 'l', .argument = "LABELS",         \
+        .help = "only Clusters of a live API with these labels: env=prod,tier!=test, or env" \
+    }
+#define PL_OPTION_TIMEOUT                                                                  \
+    {                                                                                      \
+        .id = OPT_TIMEOUT, .name = "timeout", .argument = "DURATION", .fallback = "30s",   \
+        .help = "how long to wait for a live management cluster; a workload cluster that " \
+                "does not answer is waited for 10 seconds at most"                         \
+    }
+/* All that a reading command takes for a live API, but -n. */
+#define PL_OPTIONS_LIVE                                                                    \
+    PL_OPTION_KUBECONFIG, PL_OPTION_CONTEXT, PL_OPTION_ALL_NAMESPACES, PL_OPTION_SELECTOR, \
+        PL_OPTION_TIMEOUT
 #define PL_OPTION_HELP                                                           \
     {                                                                            \
         .id = OPT_HELP, .name = "help", .letter = 'h', .help = "print this help" \

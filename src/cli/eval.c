@@ -7,6 +7,7 @@
 
 static const struct pl_option options[] = {
     PL_OPTION_FILE,
+    { .id = OPT_LIVE, .name = "live", .help = "read the Clusters of a live API in place of files" },
     { .id = OPT_EXPLAIN,
       .name = "explain",
       .help = "add the evidence to every condition: object, path, value, how and when observed" },
@@ -16,6 +17,8 @@ static const struct pl_option options[] = {
     PL_OPTION_OUTPUT(pl__read_formats),
     PL_OPTION_PROFILE,
     PL_OPTION_NOW,
+    PL_OPTION_NAMESPACE,
+    PL_OPTIONS_LIVE,
     PL_OPTION_EXIT_ZERO,
     PL_OPTION_COLOR,
     PL_OPTION_HELP,
@@ -31,6 +34,7 @@ static const struct pl_example examples[] = {
       "what the management cluster alone can tell" },
     { "plimsoll eval -f dumps/ --diff -o name", "audit: where the stored status is wrong" },
     { "plimsoll eval -f dump.yaml --explain -o json | jq .objects", "for programs" },
+    { "plimsoll eval --live -A --diff", "audit: where what a live API stores is wrong" },
 };
 
 /* How a whole report and its differences are printed in each format. */
@@ -136,7 +140,8 @@ static int run(struct pl_cli *cli)
     bool explain = pl__cli_given(cli, OPT_EXPLAIN);
 
     pl__arena_init(&scratch, NULL, 0);
-    int result = pl__judge_open(&judge, cli, cli->args.words, explain);
+    int result = pl__judge_open(&judge, cli, cli->args.words, explain,
+                                &(struct pl_live_wanted){ .kind = NULL });
     if (result == 0) {
         struct pl_eval eval = { .cli = cli,
                                 .ctx = judge.ctx,
@@ -153,14 +158,17 @@ static int run(struct pl_cli *cli)
 
 const struct pl_command pl__command_eval = {
     .name = "eval",
-    .summary = "judge snapshots offline and print every condition",
-    .synopsis = "[OPTIONS] -f FILE...",
+    .summary = "judge snapshots and print every condition",
+    .synopsis = "[OPTIONS] -f FILE... | --live",
     .description =
         "Evaluates Snapshot files, kubectl get -o yaml or json lists, directories of manifests or "
         "standard input, and prints each condition with the row of the transition table that "
         "decided it, its status, reason and message; then what the next remediation or deletion "
-        "step would do, and which evidence is missing. Nothing is contacted and nothing is "
-        "guessed: a condition whose evidence is missing is left out and listed.\n"
+        "step would do, and which evidence is missing. With files nothing is contacted. Nothing is "
+        "ever guessed: a condition whose evidence is missing is left out and listed.\n"
+        "With --live it reads each Cluster of a namespace, or of all with -A, from the management "
+        "cluster that the kubeconfig names, and from the workload clusters themselves: what "
+        "plimsoll snapshot captures, judged at once.\n"
         "Formats: table fits the terminal; wide adds generation, age and the other rows that held; "
         "json is one compact line per snapshot, in input order; yaml is the same as documents; "
         "name is one line per condition: kind/namespace/name, type, row, status, reason; for one "

@@ -15,7 +15,7 @@ static const struct {
     [OUTCOME_FINDINGS] = { 1, true,  "findings: a health condition is False or Unknown, Remediating or "
                                      "Deleting is True, unhealthy Machines are named; a difference with "
                                      "--diff; a refused what-if" },
-    [OUTCOME_FAILED]   = { 2, false, "usage, input or output error" },
+    [OUTCOME_FAILED]   = { 2, false, "usage, input, output or connection error" },
     [OUTCOME_CLOSED]   = { 128 + SIGPIPE, false, NULL },
     /* clang-format on */
 };

@@ -12,10 +12,11 @@
 static const struct pl_option options[] = {
     /* clang-format off */
     PL_OPTION_FILE,
-    PL_OPTION_NAMESPACE,
     PL_OPTION_OUTPUT(pl__read_formats),
     PL_OPTION_PROFILE,
     PL_OPTION_NOW,
+    PL_OPTION_NAMESPACE,
+    PL_OPTIONS_LIVE,
     PL_OPTION_EXIT_ZERO,
     PL_OPTION_COLOR,
     PL_OPTION_HELP,
@@ -39,6 +40,7 @@ static const struct pl_example examples[] = {
     { "plimsoll explain -f dump.yaml", "everything that calls for attention" },
     { "plimsoll explain kcp/prod-control-plane EtcdClusterHealthy -f dump.yaml", "one condition" },
     { "plimsoll explain machine/prod-control-plane-x7k2p -f dump.yaml", "one Machine" },
+    { "plimsoll explain kcp/prod-control-plane", "a live control plane" },
 };
 
 static const struct kind {
@@ -353,7 +355,9 @@ static int run(struct pl_cli *cli)
     if (pl__cli_output_is(cli, "wide"))
         cli->term.width = SIZE_MAX;
     pl__arena_init(&scratch, NULL, 0);
-    int result = pl__judge_open(&judge, cli, files, true);
+    int result = pl__judge_open(
+        &judge, cli, files, true,
+        &(struct pl_live_wanted){ .kind = x.kind, .namespace_ = x.namespace_, .name = x.name });
     x.ctx = judge.ctx;
     if (result == 0)
         result = explain_all(&x, &judge);
@@ -365,7 +369,7 @@ static int run(struct pl_cli *cli)
 const struct pl_command pl__command_explain = {
     .name = "explain",
     .summary = "why a condition is what it is, down to the observed facts",
-    .synopsis = "[KIND/NAME] [CONDITION] [OPTIONS] -f FILE...",
+    .synopsis = "[KIND/NAME] [CONDITION] [OPTIONS] [-f FILE...]",
     .description =
         "Prints a tree: each condition with the row of the transition table that decided it, its "
         "status, reason, message and age. A condition that is as it should be takes one line, "
@@ -375,7 +379,8 @@ const struct pl_command pl__command_explain = {
         "at the instant in the heading. What the next remediation or deletion step would do "
         "follows, with the quorum arithmetic, and at the end the evidence that is missing.\n"
         "Without KIND/NAME it explains what calls for attention, or everything when all is "
-        "healthy.",
+        "healthy. Without files it reads from a live API: the cluster of the named object, or all "
+        "of the namespace.",
     .options = options,
     .option_count = sizeof options / sizeof options[0],
     .arguments = arguments,

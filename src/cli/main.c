@@ -8,7 +8,8 @@
 #include "cli/text.h"
 
 static const struct pl_command *const commands[] = {
-    &pl__command_eval,       &pl__command_explain, &pl__command_what_if, &pl__command_tables,
+    &pl__command_eval,       &pl__command_explain,  &pl__command_describe,
+    &pl__command_what_if,    &pl__command_snapshot, &pl__command_tables, &pl__command_run,
     &pl__command_completion, &pl__command_version, &pl__command_help,
 };
 

@@ -25,12 +25,26 @@ void pl__progress_init(struct pl_progress *progress)
     };
 }
 
+static bool is_due(const struct pl_progress *progress)
+{
+    return progress->wanted && monotonic_ms() >= progress->next_ms;
+}
+
+void pl__progress_say(struct pl_progress *progress, struct pl_str line)
+{
+    if (!is_due(progress))
+        return;
+    fprintf(stderr, "\r\x1b[K%.*s", PL_STR_ARG(line));
+    progress->shown = true;
+    progress->next_ms = monotonic_ms() + EVERY_MS;
+}
+
 void pl__progress_show(struct pl_progress *progress, size_t snapshot_count, size_t bytes)
 {
     struct pl_arena arena;
     struct pl_buf line;
 
-    if (!progress->wanted || monotonic_ms() < progress->next_ms)
+    if (!is_due(progress))
         return;
     pl__arena_init(&arena, NULL, 256);
     pl__buf_init(&line, &arena, 128);
@@ -38,10 +52,8 @@ void pl__progress_show(struct pl_progress *progress, size_t snapshot_count, size
     pl__buf_add_lit(&line, " snapshots judged, ");
     pl__text_count(&line, bytes / 1000000);
     pl__buf_add_lit(&line, " MB of input ...");
-    fprintf(stderr, "\r\x1b[K%.*s", PL_STR_ARG(pl__buf_str(&line)));
+    pl__progress_say(progress, pl__buf_str(&line));
     pl__arena_release(&arena);
-    progress->shown = true;
-    progress->next_ms = monotonic_ms() + EVERY_MS;
 }
 
 void pl__progress_clear(struct pl_progress *progress)

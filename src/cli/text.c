@@ -12,6 +12,9 @@ static bool is_control(const char *at, const char *end)
 
 void pl__text_add(struct pl_buf *out, struct pl_str text)
 {
+    if (text.len == 0)
+        return; /* ptr may be NULL */
+
     const char *end = text.ptr + text.len;
     const char *start = text.ptr;
 
@@ -39,7 +42,7 @@ static const char *skip_color(const char *at, const char *end)
 
 size_t pl__text_width(struct pl_str text)
 {
-    const char *end = text.ptr + text.len;
+    const char *end = text.len ? text.ptr + text.len : text.ptr;
     size_t width = 0;
 
     for (const char *at = text.ptr; at < end;) {
@@ -151,8 +154,8 @@ void pl__text_wrap(struct pl_buf *out, struct pl_str text, struct pl_wrap wrap)
 
 static bool is_safe(struct pl_str text)
 {
-    for (const char *at = text.ptr, *end = text.ptr + text.len; at < end; at++)
-        if (is_control(at, end))
+    for (size_t i = 0; i < text.len; i++)
+        if (is_control(text.ptr + i, text.ptr + text.len))
             return false;
     return true;
 }

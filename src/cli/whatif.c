@@ -8,10 +8,11 @@
 static const struct pl_option options[] = {
     /* clang-format off */
     PL_OPTION_FILE,
-    PL_OPTION_NAMESPACE,
     PL_OPTION_OUTPUT(pl__read_formats),
     PL_OPTION_PROFILE,
     PL_OPTION_NOW,
+    PL_OPTION_NAMESPACE,
+    PL_OPTIONS_LIVE,
     PL_OPTION_EXIT_ZERO,
     PL_OPTION_COLOR,
     PL_OPTION_HELP,
@@ -31,6 +32,7 @@ static const struct pl_argument arguments[] = {
 static const struct pl_example examples[] = {
     { "plimsoll what-if remove prod-control-plane-x7k2p -f dump.yaml",
       "may this Machine go, and what is left then" },
+    { "plimsoll what-if remove prod-control-plane-x7k2p", "the same, of a live cluster" },
 };
 
 /* One question, and where its answer goes. */
@@ -172,22 +174,28 @@ static void add_learner_note(struct what_if *w)
     struct pl_str note = pl__str_format(
         w->scratch,
         "The voters left would keep quorum, but Remediation/8 counts learners as members: of %u "
-        "left, %u would be healthy and %u needed. It refuses until the learner is promoted or "
+        "left, %u would be healthy and %u needed; it refuses until the learner is promoted or "
         "gone",
         after->members, after->healthy, after->members / 2 + 1);
     pl__buf_add_char(&w->cli->out.buf, '\n');
     pl__text_block(&w->cli->out.buf, note, 2, w->cli->term.width);
 }
 
-static void add_rule(struct what_if *w, const struct pl_what_if_rule *rule)
+static bool same_rule(const struct pl_what_if_rule *a, const struct pl_what_if_rule *b)
+{
+    return a->allowed == b->allowed && strcmp(a->row, b->row) == 0 &&
+           strcmp(a->guard, b->guard) == 0 && pl__str_equal(a->reason, b->reason) &&
+           pl__str_equal(a->message, b->message);
+}
+
+static void add_rule(struct what_if *w, const char *who, const struct pl_what_if_rule *rule)
 {
     struct pl_buf *out = &w->cli->out.buf;
     struct pl_str why = rule->message.len ? rule->message : pl__str(rule->guard);
 
     if (is_unknown(rule))
         why = pl__str_format(w->scratch, "%.*s is missing", PL_STR_ARG(why));
-
-    pl__buf_printf(out, "  %-17s ", pl_profile_name(rule->profile));
+    pl__buf_printf(out, "  %-17s ", who);
     add_word(w, rule);
     pl__buf_printf(out, "  %-15s ", is_unknown(rule) ? "-" : rule->row);
     pl__text_add(out, rule->reason);
@@ -196,6 +204,23 @@ static void add_rule(struct what_if *w, const struct pl_what_if_rule *rule)
     pl__buf_add_char(out, '\n');
     if (why.len)
         pl__text_block(out, why, 6, w->cli->term.width);
+}
+
+static void add_rules(struct what_if *w)
+{
+    const struct pl_what_if_rule *rules = w->answer->rules;
+    bool same = true;
+
+    pl__buf_printf(&w->cli->out.buf, "\n  %-17s %-8s %-15s %s\n", "PROFILE", "REMOVAL", "ROW",
+                   "REASON");
+    for (size_t i = 1; i < PL_PROFILE_COUNT; i++)
+        same &= same_rule(&rules[0], &rules[i]);
+    if (same) {
+        add_rule(w, "both", &rules[0]);
+        return;
+    }
+    for (size_t i = 0; i < PL_PROFILE_COUNT; i++)
+        add_rule(w, pl_profile_name(rules[i].profile), &rules[i]);
 }
 
 static void print_text(struct what_if *w)
@@ -212,9 +237,7 @@ static void print_text(struct what_if *w)
     pl__text_add(out, w->answer->control_plane);
     pl__buf_add_char(out, '\n');
     add_etcd(w);
-    pl__buf_printf(out, "\n  %-17s %-8s %-15s %s\n", "PROFILE", "REMOVAL", "ROW", "REASON");
-    for (size_t i = 0; i < PL_PROFILE_COUNT; i++)
-        add_rule(w, &w->answer->rules[i]);
+    add_rules(w);
     add_learner_note(w);
 }
 
@@ -357,7 +380,9 @@ static int run(struct pl_cli *cli)
         cli->term.width = SIZE_MAX;
     pl__arena_init(&scratch, NULL, 0);
     struct pl_words more = { words->items + 2, words->count - 2 };
-    int result = pl__judge_open(&judge, cli, more, false);
+    int result = pl__judge_open(
+        &judge, cli, more, false,
+        &(struct pl_live_wanted){ .kind = "Machine", .name = pl__str(words->items[1]) });
     if (result == 0)
         result = ask_all(&w, &judge, full_name(cli, words->items[1]));
     pl__judge_close(&judge);
@@ -368,11 +393,13 @@ static int run(struct pl_cli *cli)
 const struct pl_command pl__command_what_if = {
     .name = "what-if",
     .summary = "what removing a control plane Machine would do to etcd's quorum",
-    .synopsis = "remove MACHINE [OPTIONS] -f FILE...",
+    .synopsis = "remove MACHINE [OPTIONS] [-f FILE...]",
     .description =
         "Prints whether remediation of this Machine would go ahead and which rule decides, then "
         "etcd's members, voters, healthy voters, quorum and tolerance (the further losses that "
-        "leave a quorum) before and after, who would lead, and what each profile would do.\n"
+        "leave a quorum) before and after, who would lead, and what each profile would do. Without "
+        "files the "
+        "Machine's cluster is read from a live API.\n"
         "The exit code is 0 when the chosen profile allows the removal, 1 when it refuses, and 3 "
         "when "
         "the input does not say enough to tell.",

@@ -439,7 +439,8 @@ static void inspect(struct pl_pass *p, struct pl_control_plane *cp, const struct
     }
     pl__members_judge(p, cp);
     if (some_missing(cp, etcd->first, etcd->end))
-        pl__missing_add(p, KCP, &cp->kcp->meta, cp->etcd.type, pl__missing_workload(p, cp, "etcd"));
+        pl__missing_add(p, KCP, &cp->kcp->meta, cp->etcd.type,
+                        pl__missing_workload(p, cp, pl__etcd_lacking(p, cp)));
     else
         etcd_judge(p, cp, orphans, orphan_count);
 }

@@ -90,6 +90,12 @@ static const char *lacking_part(const struct pl_etcd_view *etcd, struct pl_str e
     return NULL;
 }
 
+const char *pl__etcd_lacking(const struct pl_pass *p, const struct pl_control_plane *cp)
+{
+    const struct pl_etcd_view *etcd = &cp->workload->etcd;
+    return lacking_part(etcd, pl__etcd_status_errors(p, etcd));
+}
+
 bool pl__members_compared(const struct pl_pass *p, const struct pl_control_plane *cp)
 {
     const struct pl_etcd_view *etcd = &cp->workload->etcd;

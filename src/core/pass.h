@@ -124,6 +124,9 @@ void pl__health_judge(struct pl_pass *p, struct pl_control_plane *cp);
 void pl__pods_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_machine_state *s);
 void pl__members_judge(struct pl_pass *p, struct pl_control_plane *cp);
 
+/* What of the etcd view is absent though nothing explains its absence ("etcd.members"); NULL: nothing. */
+const char *pl__etcd_lacking(const struct pl_pass *p, const struct pl_control_plane *cp);
+
 /* Whether etcd could be asked and said all that is needed to compare members with Machines. */
 bool pl__members_compared(const struct pl_pass *p, const struct pl_control_plane *cp);
 

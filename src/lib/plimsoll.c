@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/yaml.h"
 #include "core/evaluate.h"
+#include "lib/context.h"
 #include "tables/tables.h"
 
 #ifndef PL_VERSION
@@ -289,6 +290,11 @@ int pl_context_next(struct pl_context *ctx, const struct pl_report **report)
     if (got <= 0)
         input_forget(ctx);
     return got;
+}
+
+const struct pl_snapshot *pl__context_snapshot(const struct pl_context *ctx)
+{
+    return ctx->judged;
 }
 
 /* --- answers --------------------------------------------------------------------------------- */

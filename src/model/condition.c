@@ -47,9 +47,27 @@ static int read_status(struct pl_json *j, void *destination)
     return 0;
 }
 
+static bool write_type(struct pl_json_writer *w, const void *value)
+{
+    const uint8_t *type = value;
+
+    if (w)
+        pl__json_write_str(w, types[*type].name);
+    return true;
+}
+
+static bool write_status(struct pl_json_writer *w, const void *value)
+{
+    const uint8_t *status = value;
+
+    if (w)
+        pl__json_write_str(w, pl__str(pl_status_name((enum pl_status)*status)));
+    return true;
+}
+
 static const struct pl_field condition_fields[] = {
-    PL_FIELD_CUSTOM("type", struct pl_condition, type, read_type),
-    PL_FIELD_CUSTOM("status", struct pl_condition, status, read_status),
+    PL_FIELD_BOTH("type", struct pl_condition, type, read_type, write_type),
+    PL_FIELD_BOTH("status", struct pl_condition, status, read_status, write_status),
     PL_FIELD("reason", F_STR, struct pl_condition, reason),
     PL_FIELD("message", F_STR, struct pl_condition, message),
     PL_FIELD("lastTransitionTime", F_TIME, struct pl_condition, last_transition_ms),

@@ -30,13 +30,14 @@ static const struct pl_field annotation_fields[] = {
 static PL_SHAPE(annotations_shape, struct pl_annotations, annotation_fields);
 
 static int read_resource_version(struct pl_json *j, void *destination);
+static bool write_resource_version(struct pl_json_writer *w, const void *value);
 
 static const struct pl_field meta_fields[] = {
     PL_FIELD("name",              F_STR,  struct pl_meta, name),
     PL_FIELD("namespace",         F_STR,  struct pl_meta, namespace_),
     PL_FIELD("uid",               F_STR,  struct pl_meta, uid),
     PL_FIELD("generation",        F_INT,  struct pl_meta, generation),
-    PL_FIELD_CUSTOM("resourceVersion",    struct pl_meta, resource_version, read_resource_version),
+    PL_FIELD_BOTH("resourceVersion",      struct pl_meta, resource_version, read_resource_version, write_resource_version),
     PL_FIELD("creationTimestamp", F_TIME, struct pl_meta, created_ms),
     PL_FIELD("deletionTimestamp", F_TIME, struct pl_meta, deleted_ms),
     PL_FIELD_SHAPE("ownerReferences", F_LIST, struct pl_meta, owners,      &owner_shape),
@@ -56,12 +57,31 @@ static const struct pl_field cluster_fields[] = {
     PL_FIELD("spec.paused",                    F_BOOL, struct pl_cluster, paused),
     PL_FIELD("status.initialization.infrastructureProvisioned", F_BOOL, struct pl_cluster, infrastructure_provisioned),
     PL_FIELD("status.infrastructureReady",                      F_BOOL, struct pl_cluster, v1beta1_infrastructure_ready),
+    PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_cluster, conditions,         &pl__condition_shape),
+    PL_FIELD_SHAPE("status.v1beta2.conditions", F_LIST, struct pl_cluster, v1beta1_conditions, &pl__condition_shape),
 };
 PL_SHAPE(pl__cluster_shape, struct pl_cluster, cluster_fields);
 
 /* Absent and zero mean different things here; the rows below see -1 when the key is absent. */
 static int read_optional_int(struct pl_json *j, void *destination);
+static bool write_optional_int(struct pl_json_writer *w, const void *value);
 static int read_external_etcd(struct pl_json *j, void *destination);
+static bool write_external_etcd(struct pl_json_writer *w, const void *value);
+static int read_count(struct pl_json *j, void *destination);
+static bool write_count(struct pl_json_writer *w, const void *value);
+
+#define COUNT(path, type, member) PL_FIELD_BOTH(path, type, replicas.member, read_count, write_count)
+
+/* v1beta1 keeps the counts of v1beta2 elsewhere, as it does with conditions; its own ones of the same
+ * name stand before them in an object from the API, where keys are sorted, and give way. */
+#define REPLICA_COUNTS(type)                                        \
+    COUNT("status.replicas", type, current),                        \
+    COUNT("status.readyReplicas", type, ready),                     \
+    COUNT("status.availableReplicas", type, available),             \
+    COUNT("status.upToDateReplicas", type, up_to_date),             \
+    PL_FIELD_CUSTOM("status.v1beta2.readyReplicas", type, replicas.ready, read_count),         \
+    PL_FIELD_CUSTOM("status.v1beta2.availableReplicas", type, replicas.available, read_count), \
+    PL_FIELD_CUSTOM("status.v1beta2.upToDateReplicas", type, replicas.up_to_date, read_count)
 
 static const struct pl_field external_etcd_fields[] = {
     PL_FIELD("endpoints", F_STRINGS, struct pl_external_etcd, endpoints),
@@ -71,16 +91,18 @@ static PL_SHAPE(external_etcd_shape, struct pl_external_etcd, external_etcd_fiel
 static const struct pl_field kcp_fields[] = {
     METADATA(struct pl_kcp),
     PL_FIELD("spec.version", F_STR, struct pl_kcp, version),
-    PL_FIELD_CUSTOM("spec.remediation.minHealthyPeriodSeconds", struct pl_kcp, min_healthy_period_s, read_optional_int),
-    PL_FIELD_CUSTOM("spec.remediation.retryPeriodSeconds",      struct pl_kcp, retry_period_s,       read_optional_int),
-    PL_FIELD_CUSTOM("spec.remediation.maxRetry",                struct pl_kcp, max_retry,            read_optional_int),
+    COUNT("spec.replicas", struct pl_kcp, desired),
+    PL_FIELD_BOTH("spec.remediation.minHealthyPeriodSeconds", struct pl_kcp, min_healthy_period_s, read_optional_int, write_optional_int),
+    PL_FIELD_BOTH("spec.remediation.retryPeriodSeconds",      struct pl_kcp, retry_period_s,       read_optional_int, write_optional_int),
+    PL_FIELD_BOTH("spec.remediation.maxRetry",                struct pl_kcp, max_retry,            read_optional_int, write_optional_int),
     PL_FIELD("spec.remediationStrategy.minHealthyPeriod", F_STR, struct pl_kcp, v1beta1_min_healthy_period),
     PL_FIELD("spec.remediationStrategy.retryPeriod",      F_STR, struct pl_kcp, v1beta1_retry_period),
     PL_FIELD_CUSTOM("spec.remediationStrategy.maxRetry",         struct pl_kcp, max_retry, read_optional_int),
-    PL_FIELD_CUSTOM_SHAPE("spec.kubeadmConfigSpec.clusterConfiguration.etcd.external", struct pl_kcp, external, read_external_etcd, &external_etcd_shape),
+    PL_FIELD_BOTH_SHAPE("spec.kubeadmConfigSpec.clusterConfiguration.etcd.external", struct pl_kcp, external, read_external_etcd, write_external_etcd, &external_etcd_shape),
     PL_FIELD("status.initialization.controlPlaneInitialized", F_BOOL, struct pl_kcp, initialized),
     PL_FIELD("status.initialized",                            F_BOOL, struct pl_kcp, v1beta1_initialized),
     PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_kcp, conditions,         &pl__condition_shape),
+    REPLICA_COUNTS(struct pl_kcp),
     PL_FIELD_SHAPE("status.v1beta2.conditions", F_LIST, struct pl_kcp, v1beta1_conditions, &pl__condition_shape),
 };
 PL_SHAPE(pl__kcp_shape, struct pl_kcp, kcp_fields);
@@ -98,7 +120,9 @@ PL_SHAPE(pl__machine_shape, struct pl_machine, machine_fields);
 
 static const struct pl_field machine_deployment_fields[] = {
     METADATA(struct pl_machine_deployment),
+    COUNT("spec.replicas", struct pl_machine_deployment, desired),
     PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_machine_deployment, conditions,         &pl__condition_shape),
+    REPLICA_COUNTS(struct pl_machine_deployment),
     PL_FIELD_SHAPE("status.v1beta2.conditions", F_LIST, struct pl_machine_deployment, v1beta1_conditions, &pl__condition_shape),
 };
 PL_SHAPE(pl__machine_deployment_shape, struct pl_machine_deployment, machine_deployment_fields);
@@ -128,7 +152,7 @@ static PL_SHAPE(taint_shape, struct pl_taint, taint_fields);
 
 static const struct pl_field node_fields[] = {
     PL_FIELD("metadata.name", F_STR, struct pl_node, name),
-    PL_FIELD_CUSTOM("metadata.resourceVersion", struct pl_node, resource_version, read_resource_version),
+    PL_FIELD_BOTH("metadata.resourceVersion", struct pl_node, resource_version, read_resource_version, write_resource_version),
     PL_FIELD_SHAPE("metadata.labels", F_MAP, struct pl_node, labels, &labels_shape),
     PL_FIELD_SKIP("metadata.managedFields"),
     PL_FIELD_SHAPE("spec.taints",       F_LIST, struct pl_node, taints,     &taint_shape),
@@ -143,6 +167,7 @@ const struct pl_shape pl__node_shape = {
 };
 
 static int read_container_state(struct pl_json *j, void *destination);
+static bool write_container_state(struct pl_json_writer *w, const void *value);
 
 static const struct pl_field container_state_fields[] = {
     PL_FIELD("reason", F_STR, struct pl_container_state, reason),
@@ -150,8 +175,8 @@ static const struct pl_field container_state_fields[] = {
 static PL_SHAPE(container_state_shape, struct pl_container_state, container_state_fields);
 
 static const struct pl_field container_status_fields[] = {
-    PL_FIELD_CUSTOM_SHAPE("state.waiting",    struct pl_container_status, waiting,    read_container_state, &container_state_shape),
-    PL_FIELD_CUSTOM_SHAPE("state.terminated", struct pl_container_status, terminated, read_container_state, &container_state_shape),
+    PL_FIELD_BOTH_SHAPE("state.waiting",    struct pl_container_status, waiting,    read_container_state, write_container_state, &container_state_shape),
+    PL_FIELD_BOTH_SHAPE("state.terminated", struct pl_container_status, terminated, read_container_state, write_container_state, &container_state_shape),
     PL_FIELD("lastState.terminated.exitCode", F_INT, struct pl_container_status, last_exit_code),
 };
 static PL_SHAPE(container_status_shape, struct pl_container_status, container_status_fields);
@@ -159,7 +184,7 @@ static PL_SHAPE(container_status_shape, struct pl_container_status, container_st
 static const struct pl_field pod_fields[] = {
     PL_FIELD("metadata.name",      F_STR, struct pl_pod, name),
     PL_FIELD("metadata.namespace", F_STR, struct pl_pod, namespace_),
-    PL_FIELD_CUSTOM("metadata.resourceVersion", struct pl_pod, resource_version, read_resource_version),
+    PL_FIELD_BOTH("metadata.resourceVersion", struct pl_pod, resource_version, read_resource_version, write_resource_version),
     PL_FIELD_SKIP("metadata.managedFields"),
     PL_FIELD("status.phase",       F_STR, struct pl_pod, phase),
     PL_FIELD_SHAPE("status.conditions",        F_LIST, struct pl_pod, conditions, &pl__condition_shape),
@@ -206,6 +231,35 @@ static int read_resource_version(struct pl_json *j, void *destination)
     return 0;
 }
 
+static bool write_resource_version(struct pl_json_writer *w, const void *value)
+{
+    const uint64_t *version = value;
+
+    if (w)
+        pl__json_write_str(w, pl__str_format(w->out->arena, "%llu", (unsigned long long)*version));
+    return *version != 0;
+}
+
+/* A number of Machines, one higher; what cannot be one reads as absent: it is only shown. */
+static int read_count(struct pl_json *j, void *destination)
+{
+    int64_t value;
+
+    if (pl__json_int(j, &value) < 0)
+        return -1;
+    *(int32_t *)destination = value < 0 || value >= INT32_MAX ? 0 : (int32_t)value + 1;
+    return 0;
+}
+
+static bool write_count(struct pl_json_writer *w, const void *value)
+{
+    const int32_t *count = value;
+
+    if (w)
+        pl__json_write_int(w, *count - 1);
+    return *count != 0;
+}
+
 /* Stored one higher, so that a zeroed struct means "not set"; pl__object_settle() shifts it back. */
 static int read_optional_int(struct pl_json *j, void *destination)
 {
@@ -220,6 +274,15 @@ static int read_optional_int(struct pl_json *j, void *destination)
     return 0;
 }
 
+static bool write_optional_int(struct pl_json_writer *w, const void *value)
+{
+    const int64_t *number = value;
+
+    if (w)
+        pl__json_write_int(w, *number);
+    return *number >= 0;
+}
+
 static int read_external_etcd(struct pl_json *j, void *destination)
 {
     struct pl_external_etcd *external = destination;
@@ -228,12 +291,41 @@ static int read_external_etcd(struct pl_json *j, void *destination)
     return pl__json_decode(j, &external_etcd_shape, external);
 }
 
+/* v1beta1 had external etcd without endpoints. In v1beta2 it is the endpoints that make it external,
+ * so it gets one without a name. */
+static bool write_external_etcd(struct pl_json_writer *w, const void *value)
+{
+    const struct pl_external_etcd *external = value;
+
+    if (!w)
+        return external->present;
+    pl__json_open_object(w);
+    pl__json_write_key(w, "endpoints");
+    pl__json_open_array(w);
+    for (uint32_t i = 0; i < external->endpoints.count; i++)
+        pl__json_write_str(w, external->endpoints.items[i]);
+    if (external->endpoints.count == 0)
+        pl__json_write_str(w, PL_STR(""));
+    pl__json_close_array(w);
+    pl__json_close_object(w);
+    return true;
+}
+
 static int read_container_state(struct pl_json *j, void *destination)
 {
     struct pl_container_state *state = destination;
 
     state->present = true;
     return pl__json_decode(j, &container_state_shape, state);
+}
+
+static bool write_container_state(struct pl_json_writer *w, const void *value)
+{
+    const struct pl_container_state *state = value;
+
+    if (w)
+        pl__json_encode(w, &container_state_shape, state);
+    return state->present;
 }
 
 const struct pl_str pl__static_pods[POD_COUNT] = {
@@ -264,6 +356,11 @@ bool pl__pod_is_static(void *pod)
 const char *pl__kind_name(enum pl_kind kind)
 {
     return kind < KIND_COUNT ? kinds[kind].name.ptr : "";
+}
+
+const char *pl__kind_group(enum pl_kind kind)
+{
+    return kinds[kind].group.ptr;
 }
 
 const struct pl_shape *pl__kind_shape(enum pl_kind kind)
@@ -318,14 +415,19 @@ static int kcp_settle(struct pl_kcp *kcp, bool v1beta1, const char **what)
     kcp->retry_period_s--;
     kcp->max_retry--;
     kcp->etcd_managed = v1beta1 ? !kcp->external.present : kcp->external.endpoints.count == 0;
-    if (!v1beta1)
-        return 0;
-    kcp->initialized = kcp->v1beta1_initialized;
-    *what = "spec.remediationStrategy.minHealthyPeriod";
-    if (settle_period(kcp->v1beta1_min_healthy_period, &kcp->min_healthy_period_s) < 0)
-        return -1;
-    *what = "spec.remediationStrategy.retryPeriod";
-    return settle_period(kcp->v1beta1_retry_period, &kcp->retry_period_s);
+    kcp->external.present = !kcp->etcd_managed;
+    if (v1beta1) {
+        kcp->initialized = kcp->v1beta1_initialized;
+        *what = "spec.remediationStrategy.minHealthyPeriod";
+        if (settle_period(kcp->v1beta1_min_healthy_period, &kcp->min_healthy_period_s) < 0)
+            return -1;
+        *what = "spec.remediationStrategy.retryPeriod";
+        if (settle_period(kcp->v1beta1_retry_period, &kcp->retry_period_s) < 0)
+            return -1;
+    }
+    kcp->v1beta1_initialized = false;
+    kcp->v1beta1_min_healthy_period = kcp->v1beta1_retry_period = (struct pl_str){ 0 };
+    return 0;
 }
 
 int pl__object_settle(enum pl_kind kind, void *object, bool v1beta1, const char **what)
@@ -333,8 +435,10 @@ int pl__object_settle(enum pl_kind kind, void *object, bool v1beta1, const char 
     switch (kind) {
     case KIND_CLUSTER: {
         struct pl_cluster *cluster = object;
+        conditions_settle(&cluster->conditions, &cluster->v1beta1_conditions, v1beta1);
         if (v1beta1)
             cluster->infrastructure_provisioned = cluster->v1beta1_infrastructure_ready;
+        cluster->v1beta1_infrastructure_ready = false;
         return 0;
     }
     case KIND_KCP:

@@ -51,10 +51,22 @@ struct pl_cluster {
     bool paused;
     bool infrastructure_provisioned;
     bool v1beta1_infrastructure_ready;
+    struct pl_conditions conditions;
+    struct pl_conditions v1beta1_conditions;
+};
+
+/* How many Machines: wanted, there, and in which state. Each is one more than the number, so that 0
+ * means "not said". */
+struct pl_replicas {
+    int32_t desired; /* spec.replicas */
+    int32_t current;
+    int32_t ready;
+    int32_t available;
+    int32_t up_to_date;
 };
 
 struct pl_external_etcd {
-    bool present;
+    bool present; /* once settled: etcd is external */
     PL_LIST(struct pl_str) endpoints;
 };
 
@@ -70,6 +82,7 @@ struct pl_kcp {
     bool etcd_managed; /* not external: the kubeadm control plane runs etcd */
     bool initialized; /* status.initialization.controlPlaneInitialized */
     bool v1beta1_initialized;
+    struct pl_replicas replicas;
     struct pl_conditions conditions;
     struct pl_conditions v1beta1_conditions;
 };
@@ -86,6 +99,7 @@ struct pl_machine {
 
 struct pl_machine_deployment {
     struct pl_meta meta;
+    struct pl_replicas replicas;
     struct pl_conditions conditions;
     struct pl_conditions v1beta1_conditions;
 };
@@ -163,6 +177,7 @@ enum pl_kind {
 };
 
 const char *pl__kind_name(enum pl_kind kind);
+const char *pl__kind_group(enum pl_kind kind); /* "cluster.x-k8s.io"; empty: the core group */
 const struct pl_shape *pl__kind_shape(enum pl_kind kind);
 
 /* Which kind it is. KIND_OTHER for what we do not read; -1 for a kind of ours in a version that we

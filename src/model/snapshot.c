@@ -13,11 +13,18 @@ static int read_etcd(struct pl_json *j, void *destination);
 static int read_pod_errors(struct pl_json *j, void *destination);
 static int read_grace_period(struct pl_json *j, void *destination);
 static int read_objects(struct pl_json *j, void *destination);
+static bool write_u64(struct pl_json_writer *w, const void *value);
+static bool write_state(struct pl_json_writer *w, const void *value);
+static bool write_connection(struct pl_json_writer *w, const void *value);
+static bool write_etcd(struct pl_json_writer *w, const void *value);
+static bool write_pod_errors(struct pl_json_writer *w, const void *value);
+static bool write_grace_period(struct pl_json_writer *w, const void *value);
+static bool write_objects(struct pl_json_writer *w, const void *value);
 
 /* clang-format off */
 
 static const struct pl_field connection_fields[] = {
-    PL_FIELD_CUSTOM("state",                 struct pl_connection, state, read_state),
+    PL_FIELD_BOTH("state",                   struct pl_connection, state, read_state, write_state),
     PL_FIELD("error",                F_STR,  struct pl_connection, error),
     PL_FIELD("lastProbeSuccessTime", F_TIME, struct pl_connection, last_probe_success_ms),
     PL_FIELD("consecutiveFailures",  F_INT,  struct pl_connection, consecutive_failures),
@@ -25,14 +32,14 @@ static const struct pl_field connection_fields[] = {
 static PL_SHAPE(connection_shape, struct pl_connection, connection_fields);
 
 static const struct pl_field member_fields[] = {
-    PL_FIELD_CUSTOM("ID",         struct pl_etcd_member, id, read_u64),
+    PL_FIELD_BOTH("ID",           struct pl_etcd_member, id, read_u64, write_u64),
     PL_FIELD("name",      F_STR,  struct pl_etcd_member, name),
     PL_FIELD("isLearner", F_BOOL, struct pl_etcd_member, is_learner),
 };
 static PL_SHAPE(member_shape, struct pl_etcd_member, member_fields);
 
 static const struct pl_field alarm_fields[] = {
-    PL_FIELD_CUSTOM("memberID", struct pl_etcd_alarm, member_id, read_u64),
+    PL_FIELD_BOTH("memberID",   struct pl_etcd_alarm, member_id, read_u64, write_u64),
     PL_FIELD("alarm", F_STR,    struct pl_etcd_alarm, alarm),
 };
 static PL_SHAPE(alarm_shape, struct pl_etcd_alarm, alarm_fields);
@@ -43,7 +50,7 @@ static const struct pl_field etcd_fields[] = {
     PL_FIELD("errors",       F_STRINGS, struct pl_etcd_view, errors),
     PL_FIELD("membersError", F_STR,     struct pl_etcd_view, members_error),
     PL_FIELD("alarmsError",  F_STR,     struct pl_etcd_view, alarms_error),
-    PL_FIELD_CUSTOM("leader",           struct pl_etcd_view, leader, read_u64),
+    PL_FIELD_BOTH("leader",             struct pl_etcd_view, leader, read_u64, write_u64),
     PL_FIELD_SHAPE("members", F_LIST,   struct pl_etcd_view, members, &member_shape),
     PL_FIELD_SHAPE("alarms",  F_LIST,   struct pl_etcd_view, alarms,  &alarm_shape),
 };
@@ -51,20 +58,20 @@ static PL_SHAPE(etcd_shape, struct pl_etcd_view, etcd_fields);
 
 static const struct pl_field workload_fields[] = {
     PL_FIELD("cluster",    F_STR,       struct pl_workload, cluster),
-    PL_FIELD_CUSTOM("connection",       struct pl_workload, connection, read_connection),
+    PL_FIELD_BOTH("connection",         struct pl_workload, connection, read_connection, write_connection),
     PL_FIELD("nodesError", F_STR,       struct pl_workload, nodes_error),
     PL_FIELD_SHAPE("nodes", F_LIST,     struct pl_workload, nodes, &pl__node_shape),
     PL_FIELD_SHAPE("pods",  F_LIST,     struct pl_workload, pods,  &pl__pod_shape),
-    PL_FIELD_CUSTOM("podErrors",        struct pl_workload, pod_errors, read_pod_errors),
-    PL_FIELD_CUSTOM("etcd",             struct pl_workload, etcd, read_etcd),
+    PL_FIELD_BOTH("podErrors",          struct pl_workload, pod_errors, read_pod_errors, write_pod_errors),
+    PL_FIELD_BOTH("etcd",               struct pl_workload, etcd, read_etcd, write_etcd),
 };
 static PL_SHAPE(workload_shape, struct pl_workload, workload_fields);
 
 static const struct pl_field snapshot_fields[] = {
     PL_FIELD("name", F_STR,  struct pl_snapshot, name),
     PL_FIELD("now",  F_TIME, struct pl_snapshot, now_ms),
-    PL_FIELD_CUSTOM("remoteConditionsGracePeriodSeconds", struct pl_snapshot, grace_period_s, read_grace_period),
-    PL_FIELD_CUSTOM("objects",           struct pl_snapshot, objects, read_objects),
+    PL_FIELD_BOTH("remoteConditionsGracePeriodSeconds", struct pl_snapshot, grace_period_s, read_grace_period, write_grace_period),
+    PL_FIELD_BOTH("objects",             struct pl_snapshot, objects, read_objects, write_objects),
     PL_FIELD_SHAPE("workloads", F_LIST,  struct pl_snapshot, workloads, &workload_shape),
 };
 static PL_SHAPE(snapshot_shape, struct pl_snapshot, snapshot_fields);
@@ -94,18 +101,26 @@ static int read_u64(struct pl_json *j, void *destination)
     return 0;
 }
 
+static const struct pl_str state_names[] = {
+    [CONNECTION_CONNECTED] = PL_STR_INIT("Connected"),
+    [CONNECTION_DOWN] = PL_STR_INIT("NotConnected"),
+    [CONNECTION_FAILED] = PL_STR_INIT("Failed"),
+};
+
+struct pl_str pl__connection_state_name(enum pl_connection_state state)
+{
+    return state_names[state];
+}
+
 static int read_state(struct pl_json *j, void *destination)
 {
-    static const struct pl_str names[] = { [CONNECTION_CONNECTED] = PL_STR_INIT("Connected"),
-                                           [CONNECTION_DOWN] = PL_STR_INIT("NotConnected"),
-                                           [CONNECTION_FAILED] = PL_STR_INIT("Failed") };
     const char *where = j->at;
     struct pl_str name;
 
     if (pl__json_string(j, &name) < 0)
         return -1;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        if (pl__str_equal(name, names[i])) {
+    for (size_t i = 0; i < sizeof state_names / sizeof state_names[0]; i++) {
+        if (pl__str_equal(name, state_names[i])) {
             *(uint8_t *)destination = (uint8_t)i;
             return 0;
         }
@@ -443,6 +458,117 @@ int pl__document_read(struct pl_json *j, enum pl_document document, struct pl_sn
     }
 }
 
+/* --- writing ----------------------------------------------------------------------------------- */
+
+static bool write_u64(struct pl_json_writer *w, const void *value)
+{
+    const uint64_t *number = value;
+
+    if (w)
+        pl__json_write_str(w, pl__str_format(w->out->arena, "%llu", (unsigned long long)*number));
+    return *number != 0;
+}
+
+static bool write_state(struct pl_json_writer *w, const void *value)
+{
+    const uint8_t *state = value;
+
+    if (w)
+        pl__json_write_str(w, state_names[*state]);
+    return true;
+}
+
+static bool write_connection(struct pl_json_writer *w, const void *value)
+{
+    const struct pl_connection *connection = value;
+
+    if (w)
+        pl__json_encode(w, &connection_shape, connection);
+    return connection->present;
+}
+
+static bool write_etcd(struct pl_json_writer *w, const void *value)
+{
+    const struct pl_etcd_view *etcd = value;
+
+    if (w)
+        pl__json_encode(w, &etcd_shape, etcd);
+    return etcd->present;
+}
+
+static bool write_grace_period(struct pl_json_writer *w, const void *value)
+{
+    const int64_t *seconds = value;
+
+    if (w)
+        pl__json_write_int(w, *seconds);
+    return *seconds != 0;
+}
+
+static bool write_pod_errors(struct pl_json_writer *w, const void *value)
+{
+    struct pl_list list;
+
+    memcpy(&list, value, sizeof list);
+    const struct pl_pod_error *errors = list.items;
+    if (!w)
+        return list.count > 0;
+    pl__json_open_object(w);
+    for (uint32_t i = 0; i < list.count; i++) {
+        pl__json_write_key(w, pl__str_copy(w->out->arena, errors[i].pod).ptr);
+        pl__json_write_str(w, errors[i].text);
+    }
+    pl__json_close_object(w);
+    return true;
+}
+
+/* The management kinds, in the order in which they are written and settled. */
+static const enum pl_kind managed[] = {
+    KIND_CLUSTER,     KIND_KCP,         KIND_MACHINE_DEPLOYMENT,   KIND_MACHINE_SET,
+    KIND_MACHINE,     KIND_MACHINE_HEALTH_CHECK, KIND_MACHINE_POOL,
+};
+enum { MANAGED_COUNT = sizeof managed / sizeof managed[0] };
+
+/* Objects are written in v1beta2 form, whatever they were read from. */
+static void object_write(struct pl_json_writer *w, enum pl_kind kind, const void *object)
+{
+    pl__json_open_object(w);
+    pl__json_write_key(w, "apiVersion");
+    pl__json_write_str(w, pl__str_format(w->out->arena, "%s/v1beta2", pl__kind_group(kind)));
+    pl__json_write_key(w, "kind");
+    pl__json_write_str(w, pl__str(pl__kind_name(kind)));
+    pl__json_encode_members(w, pl__kind_shape(kind), object);
+    pl__json_close_object(w);
+}
+
+static bool write_objects(struct pl_json_writer *w, const void *value)
+{
+    struct pl_objects objects = *(const struct pl_objects *)value;
+
+    if (!w)
+        return true;
+    pl__json_open_array(w);
+    for (size_t i = 0; i < MANAGED_COUNT; i++) {
+        const struct pl_list *list = list_of(&objects, managed[i]);
+        size_t size = pl__kind_shape(managed[i])->size;
+        for (uint32_t k = 0; k < list->count; k++)
+            object_write(w, managed[i], (const char *)list->items + k * size);
+    }
+    pl__json_close_array(w);
+    return true;
+}
+
+void pl__snapshot_write(struct pl_json_writer *w, const struct pl_snapshot *s)
+{
+    pl__json_open_object(w);
+    pl__json_write_key(w, "apiVersion");
+    pl__json_write_str(w, PL_STR("plimsoll.dev/v1"));
+    pl__json_write_key(w, "kind");
+    pl__json_write_str(w, PL_STR("Snapshot"));
+    pl__json_encode_members(w, &snapshot_shape, s);
+    pl__json_close_object(w);
+}
+
 /* --- settling ---------------------------------------------------------------------------------- */
 
 /* All management objects start with their metadata, so one comparison serves them all. */
@@ -545,14 +671,44 @@ static int loose_settle(struct pl_snapshot *s, struct pl_arena *arena, struct pl
     return 0;
 }
 
+/* The Node that stands in the list twice, or NULL. The list keeps its order: messages follow it. */
+static const struct pl_node *node_twice(const struct pl_workload *w)
+{
+    for (uint32_t i = 1; i < w->nodes.count; i++) {
+        for (uint32_t k = 0; k < i; k++) {
+            if (pl__str_equal(w->nodes.items[i].name, w->nodes.items[k].name))
+                return &w->nodes.items[i];
+        }
+    }
+    return NULL;
+}
+
+/* One workload: bounds, order, and nothing twice. */
+static int workload_settle(const struct pl_snapshot *s, struct pl_workload *w, struct pl_arena *arena,
+                           struct pl_error **err)
+{
+    if (w->nodes.count > CONTROL_PLANE_MACHINES_MAX ||
+        w->etcd.members.count > CONTROL_PLANE_MACHINES_MAX)
+        return pl__error(arena, err, PL_LIMIT,
+                         "%.*s: cluster %.*s has more than %d control plane Nodes or etcd members",
+                         PL_STR_ARG(s->source), PL_STR_ARG(w->cluster), CONTROL_PLANE_MACHINES_MAX);
+    sort(w->pods.items, w->pods.count, sizeof *w->pods.items, pod_by_name);
+    for (uint32_t i = 1; i < w->pods.count; i++) {
+        if (pod_by_name(&w->pods.items[i - 1], &w->pods.items[i]) == 0)
+            return pl__error(arena, err, PL_INVALID, "%.*s: cluster %.*s has Pod kube-system/%.*s twice",
+                             PL_STR_ARG(s->source), PL_STR_ARG(w->cluster),
+                             PL_STR_ARG(w->pods.items[i].name));
+    }
+    const struct pl_node *twice = node_twice(w);
+    if (twice)
+        return pl__error(arena, err, PL_INVALID, "%.*s: cluster %.*s has Node %.*s twice",
+                         PL_STR_ARG(s->source), PL_STR_ARG(w->cluster), PL_STR_ARG(twice->name));
+    return 0;
+}
+
 int pl__snapshot_settle(struct pl_snapshot *s, struct pl_arena *arena, int64_t now_ms,
                         int64_t clock_ms, struct pl_error **err)
 {
-    static const enum pl_kind managed[] = { KIND_CLUSTER,     KIND_KCP,
-                                            KIND_MACHINE_DEPLOYMENT, KIND_MACHINE_SET,
-                                            KIND_MACHINE_HEALTH_CHECK, KIND_MACHINE_POOL,
-                                            KIND_MACHINE };
-
     if (now_ms || s->now_ms == 0)
         s->now_ms = now_ms ? now_ms : clock_ms;
     if (s->now_ms == 0)
@@ -561,7 +717,7 @@ int pl__snapshot_settle(struct pl_snapshot *s, struct pl_arena *arena, int64_t n
     if (s->grace_period_s == 0)
         s->grace_period_s = GRACE_PERIOD_S_DEFAULT;
 
-    for (size_t i = 0; i < sizeof managed / sizeof managed[0]; i++) {
+    for (size_t i = 0; i < MANAGED_COUNT; i++) {
         struct pl_list *list = list_of(&s->objects, managed[i]);
         size_t size = pl__kind_shape(managed[i])->size;
         sort(list->items, list->count, size, by_namespace_and_name);
@@ -578,16 +734,11 @@ int pl__snapshot_settle(struct pl_snapshot *s, struct pl_arena *arena, int64_t n
     sort(s->workloads.items, s->workloads.count, sizeof *s->workloads.items, workload_by_cluster);
     for (uint32_t i = 0; i < s->workloads.count; i++) {
         struct pl_workload *w = &s->workloads.items[i];
-        if (w->nodes.count > CONTROL_PLANE_MACHINES_MAX ||
-            w->etcd.members.count > CONTROL_PLANE_MACHINES_MAX)
-            return pl__error(arena, err, PL_LIMIT,
-                             "%.*s: cluster %.*s has more than %d control plane Nodes or etcd members",
-                             PL_STR_ARG(s->source), PL_STR_ARG(w->cluster),
-                             CONTROL_PLANE_MACHINES_MAX);
-        sort(w->pods.items, w->pods.count, sizeof *w->pods.items, pod_by_name);
         if (i && workload_by_cluster(w - 1, w) == 0)
             return pl__error(arena, err, PL_INVALID, "%.*s: two workloads for cluster %.*s",
                              PL_STR_ARG(s->source), PL_STR_ARG(w->cluster));
+        if (workload_settle(s, w, arena, err) < 0)
+            return -1;
     }
     return 0;
 }

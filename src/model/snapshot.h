@@ -11,6 +11,7 @@
 #include "model/objects.h"
 
 enum pl_connection_state { CONNECTION_CONNECTED, CONNECTION_DOWN, CONNECTION_FAILED };
+struct pl_str pl__connection_state_name(enum pl_connection_state state); /* "NotConnected" */
 
 struct pl_connection {
     bool present;
@@ -111,6 +112,10 @@ int pl__document_read(struct pl_json *j, enum pl_document document, struct pl_sn
  * `clock_ms` stands in when it has none. 0, or -1 with an error. */
 int pl__snapshot_settle(struct pl_snapshot *s, struct pl_arena *arena, int64_t now_ms,
                         int64_t clock_ms, struct pl_error **err);
+
+/* Writes it as one Snapshot document, which reads back as the same world. Only what the tables of
+ * fields know is in it: no Secret, no annotation or field that we do not use. */
+void pl__snapshot_write(struct pl_json_writer *w, const struct pl_snapshot *s);
 
 /* --- questions to a settled snapshot --------------------------------------------------------- */
 

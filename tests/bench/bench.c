@@ -28,15 +28,16 @@ double bench_wall_s(void)
 
 size_t bench_rss_bytes(void)
 {
-    unsigned long total = 0, resident = 0;
-    FILE *f = fopen("/proc/self/statm", "r");
+    char line[128] = "";
+    FILE *f = fopen("/proc/self/statm", "r"); /* pages: "total resident ..." */
 
     if (!f)
         return 0;
-    if (fscanf(f, "%lu %lu", &total, &resident) != 2)
-        resident = 0;
+    if (!fgets(line, sizeof line, f))
+        line[0] = '\0';
     fclose(f);
-    return resident * (size_t)sysconf(_SC_PAGESIZE);
+    const char *resident = strchr(line, ' ');
+    return resident ? strtoul(resident, NULL, 10) * (size_t)sysconf(_SC_PAGESIZE) : 0;
 }
 
 static void *counted_alloc(void *user, size_t size)

@@ -34,9 +34,8 @@ static void world_init(struct world *w)
 
 static void check_healthy(const struct pl_report *report)
 {
-    if (report->object_count != 4 || report->has_findings || report->missing_count)
-        bench_fail("evaluate: %zu objects, findings %d, %zu missing", report->object_count,
-                   report->has_findings, report->missing_count);
+    if (!report || report->object_count != 4 || report->has_findings || report->missing_count)
+        bench_fail("evaluate: not the report of a healthy control plane");
 }
 
 static void evaluate_with(struct bench_run *r, struct pl_evaluate_options options)

@@ -49,6 +49,9 @@ static const char three_machines[] = SNAPSHOT(
                                                                               "MachineSet"),
     WORKLOAD);
 
+/* Where a report is expected and none came, this shows what is missing. */
+static const struct pl_report no_report;
+
 static int add(struct pl_context *ctx, const char *text)
 {
     return pl_context_add(ctx, "in", text, strlen(text));
@@ -109,7 +112,7 @@ static void names(void)
 static void order_of_reports(void)
 {
     struct pl_context *ctx = pl_context_new(NULL);
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
 
     CASE("no input, no report, no error")
     CHECK_INT(pl_context_next(ctx, &report), 0);
@@ -164,7 +167,7 @@ static void order_of_reports(void)
 static void errors(void)
 {
     struct pl_context *ctx = pl_context_new(NULL);
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
 
     CASE("an error has a code, a place and a text")
     CHECK_INT(judge(ctx, "{\"apiVersion\":\"plimsoll.dev/v1\",\"kind\":\"Snapshot\",\n  \"now\":7}",
@@ -214,7 +217,7 @@ static void errors(void)
 
 static void limits(void)
 {
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
     struct pl_context *ctx;
 
     CASE("bytes_max: of one source")
@@ -253,7 +256,7 @@ static void limits(void)
 static void time_of_evaluation(void)
 {
     static const char no_time[] = SNAPSHOT("x", "", "", "");
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
     struct pl_context *ctx = pl_context_new(NULL);
 
     CASE("the input's own time")
@@ -287,7 +290,7 @@ static void time_of_evaluation(void)
 static void report_lifetime(void)
 {
     struct pl_context *ctx = pl_context_new(&(struct pl_options){ .explain = true });
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
     size_t size = strlen(three_machines);
     char *bytes = malloc(size), *first;
 
@@ -327,6 +330,14 @@ static void report_lifetime(void)
     CHECK_INT(pl_context_next(ctx, &report), 1);
     CHECK_STR(pl_report_json(ctx, report), first);
 
+    CASE("conditions of an object come by type")
+    for (size_t i = 0; i < report->object_count; i++) {
+        const struct pl_object *o = &report->objects[i];
+        CHECK(o->verdict_count > 1);
+        for (size_t v = 1; v < o->verdict_count; v++)
+            CHECK(strcmp(o->verdicts[v - 1].type, o->verdicts[v].type) < 0);
+    }
+
     CASE("evidence only with explain")
     CHECK(report->objects[0].verdicts[0].evidence_count > 0);
     pl_context_free(ctx);
@@ -343,7 +354,7 @@ static void report_lifetime(void)
 static void what_if(void)
 {
     struct pl_context *ctx = pl_context_new(NULL);
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
     const struct pl_what_if *answer = NULL;
 
     CASE("what-if before anything was judged")
@@ -451,7 +462,7 @@ static void memory(void)
     struct pl_allocator allocator = { &ledger, ledger_alloc, ledger_free };
     struct pl_context *ctx = pl_context_new(
         &(struct pl_options){ .explain = true, .allocator = &allocator, .clock_ms = NOW_MS });
-    const struct pl_report *report = NULL;
+    const struct pl_report *report = &no_report;
     static const char loose[] = "kind: MachineDeployment\napiVersion: cluster.x-k8s.io/v1beta2\n"
                                 "metadata: {name: one}\n";
     int after_warm_up = 0;

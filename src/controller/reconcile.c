@@ -1,0 +1,602 @@
+/* controller/reconcile.c - snapshot -> engine -> what to write.
+ *
+ * A reconcile looks at the whole state, never at what changed. It builds a snapshot of one cluster from
+ * the cache, has the engine judge it, compares with what is stored and applies what differs: for each
+ * object one Server-Side Apply of *all* conditions that are ours there, for what is left out is removed.
+ * While a write is under way no second reconcile of that object starts; a change that comes meanwhile is
+ * looked at afterwards. */
+#include "controller/internal.h"
+
+#include "controller/kevents.h"
+#include "core/evaluate.h"
+
+enum {
+    FIRST_LOOK_MS = 10 * 1000,
+    WRITE_TIMEOUT_MS = 30 * 1000,
+    BACKOFF_BASE_MS = 1000,
+    BACKOFF_MAX_MS = 60 * 1000,
+    ROUNDS_BURST = 20,     /* of writing for one object at once ... */
+    ROUND_PERIOD_MS = 500, /* ... then one in this time */
+    CONFLICT_RETRY_MS = 10,
+    BUSY_RETRY_MS = 100,
+    MESSAGE_BYTES_MAX = 32768, /* maxLength of a condition's message */
+    CONFLICTS_MAX = 5, /* in a row, before they count as any failure */
+    RETRY_AFTER_S_MAX = 5 * 60,
+};
+
+/* --- waking ----------------------------------------------------------------------------------- */
+
+static void wake(struct pl_controller *c, struct pl_item *first, struct pl_now now)
+{
+    for (struct pl_item *item = first; item; item = item->next_in_entry) {
+        struct pl_work *w = item->work;
+        if (!w->cause_ms)
+            w->cause_ms = now.mono_ms;
+        /* After a failure its own backoff decides: events must not turn an outage into a storm. */
+        if (w->in_flight)
+            w->again = true;
+        else
+            pl__queue_add(c, w, w->retry_ms > now.mono_ms ? w->retry_ms : now.mono_ms);
+    }
+}
+
+void pl__wake_entry(struct pl_controller *c, struct pl_entry *e, struct pl_now now)
+{
+    c->changes++;
+    if (c->options.reads_only || !pl_controller_synced(c))
+        return; /* when the first sync is complete everything is woken */
+    wake(c, e->items[RESOURCE_KCPS], now);
+    wake(c, e->items[RESOURCE_MACHINE_DEPLOYMENTS], now);
+}
+
+/* --- the snapshot ------------------------------------------------------------------------------ */
+
+/* Which Machines a reconcile has to look at. */
+static bool machine_wanted(const struct pl_work *w, const struct pl_machine *m)
+{
+    if (w->resource == RESOURCE_KCPS) {
+        const struct pl_kcp *kcp = w->item->object;
+        return m->meta.labels.control_plane || kcp->meta.deleted_ms; /* workers block a deletion */
+    }
+    const struct pl_machine_deployment *md = w->item->object;
+    return !m->meta.labels.deployment_name.len ||
+           pl__str_equal(m->meta.labels.deployment_name, md->meta.name);
+}
+
+static bool any(const struct pl_work *w, const struct pl_machine *m)
+{
+    (void)w;
+    (void)m;
+    return true;
+}
+
+/* Copies the objects of one kind as an array of structs; what they point at is borrowed. */
+static void copy_list(const struct pl_item *first, struct pl_arena *arena, struct pl_list *list,
+                      size_t size, const struct pl_work *w,
+                      bool (*wanted)(const struct pl_work *, const struct pl_machine *))
+{
+    size_t count = 0;
+
+    for (const struct pl_item *i = first; i; i = i->next_in_entry)
+        count += wanted(w, i->object);
+    char *to = pl__arena_array(arena, count, size);
+    list->items = to;
+    list->count = (uint32_t)count;
+    list->present = true;
+    for (const struct pl_item *i = first; i; i = i->next_in_entry) {
+        if (!wanted(w, i->object))
+            continue;
+        memcpy(to, i->object, size);
+        to += size;
+    }
+}
+
+#define COPY(resource, field, wanted_)                                                              \
+    copy_list(e->items[resource], arena, (struct pl_list *)(void *)&s->objects.field,               \
+              sizeof *s->objects.field.items, w, wanted_)
+
+static void snapshot_build(const struct pl_controller *c, const struct pl_work *w,
+                           struct pl_arena *arena, struct pl_snapshot *s)
+{
+    const struct pl_entry *e = w->item->entry;
+
+    s->source = PL_STR("live");
+    s->now_ms = c->now.wall_ms;
+    s->grace_period_s = c->options.grace_period_s;
+    COPY(RESOURCE_CLUSTERS, clusters, any);
+    COPY(RESOURCE_MACHINES, machines, machine_wanted);
+    if (w->resource == RESOURCE_KCPS) {
+        s->objects.kcps.items = PL_NEW(arena, struct pl_kcp, 1);
+        s->objects.kcps.items[0] = *(const struct pl_kcp *)w->item->object;
+        s->objects.kcps.count = 1;
+        COPY(RESOURCE_MACHINE_POOLS, machine_pools, any);
+        s->workloads.items = PL_NEW(arena, struct pl_workload, 1);
+        s->workloads.count = 1;
+        pl__remote_observe(e, arena, &s->workloads.items[0]);
+    } else {
+        s->objects.machine_deployments.items = PL_NEW(arena, struct pl_machine_deployment, 1);
+        s->objects.machine_deployments.items[0] = *(const struct pl_machine_deployment *)w->item->object;
+        s->objects.machine_deployments.count = 1;
+        COPY(RESOURCE_MACHINE_SETS, machine_sets, any);
+    }
+}
+
+int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, struct pl_str cluster,
+                           struct pl_now now, struct pl_arena *arena, struct pl_snapshot *s,
+                           size_t *pending, struct pl_error **err)
+{
+    *s = (struct pl_snapshot){ .source = PL_STR("live"),
+                               .now_ms = now.wall_ms,
+                               .grace_period_s = c->options.grace_period_s };
+    *pending = 0;
+
+    struct counter {
+        struct pl_list *list;
+        enum pl_resource_id resource;
+    } lists[] = {
+        { (struct pl_list *)(void *)&s->objects.clusters, RESOURCE_CLUSTERS },
+        { (struct pl_list *)(void *)&s->objects.kcps, RESOURCE_KCPS },
+        { (struct pl_list *)(void *)&s->objects.machines, RESOURCE_MACHINES },
+        { (struct pl_list *)(void *)&s->objects.machine_deployments, RESOURCE_MACHINE_DEPLOYMENTS },
+        { (struct pl_list *)(void *)&s->objects.machine_sets, RESOURCE_MACHINE_SETS },
+        { (struct pl_list *)(void *)&s->objects.machine_health_checks, RESOURCE_MACHINE_HEALTH_CHECKS },
+        { (struct pl_list *)(void *)&s->objects.machine_pools, RESOURCE_MACHINE_POOLS },
+    };
+    for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
+        size_t size = pl__resources[lists[k].resource].shape->size;
+        lists[k].list->items = pl__arena_array(arena, c->world.stores[lists[k].resource].count, size);
+        lists[k].list->present = true;
+    }
+    s->workloads.items = PL_NEW(arena, struct pl_workload, c->world.entry_count);
+    s->workloads.present = true;
+    for (const struct pl_entry *e = c->world.first; e; e = e->next) {
+        if ((namespace_.len && !pl__str_equal(pl__str(e->namespace_), namespace_)) ||
+            (cluster.len && !pl__str_equal(pl__str(e->name), cluster)) ||
+            (c->options.cluster_selector && !e->items[RESOURCE_CLUSTERS]))
+            continue;
+        for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
+            size_t size = pl__resources[lists[k].resource].shape->size;
+            for (const struct pl_item *i = e->items[lists[k].resource]; i; i = i->next_in_entry)
+                memcpy((char *)lists[k].list->items + lists[k].list->count++ * size, i->object, size);
+        }
+        *pending += pl__remote_pending(e);
+        pl__remote_observe(e, arena, &s->workloads.items[s->workloads.count++]);
+    }
+    return pl__snapshot_settle(s, arena, 0, 0, err);
+}
+
+/* --- what to write ----------------------------------------------------------------------------- */
+
+/* Whether a condition on the object is ours to apply. External etcd's is not, by the documents; Cluster
+ * API writes it on the ladder's rungs and then leaves it, so there it must not be left out either. */
+static bool is_ours(const struct pl_controller *c, const struct pl_verdict *v)
+{
+    bool external = v->kept && strcmp(v->row, "EtcdClusterHealthy/1") == 0;
+
+    return !external || (c->options.profile == PL_PROFILE_CLUSTER_API_1_12 &&
+                         strcmp(v->type, "EtcdClusterHealthy") == 0);
+}
+
+/* Its message, no longer than the API takes; then it ends before a character, not in one. */
+static struct pl_str message_of(const struct pl_verdict *v)
+{
+    struct pl_str message = v->message;
+
+    if (message.len > MESSAGE_BYTES_MAX) {
+        message.len = MESSAGE_BYTES_MAX;
+        while (message.len && ((unsigned char)message.ptr[message.len] & 0xc0) == 0x80)
+            message.len--;
+    }
+    return message;
+}
+
+static bool differs(const struct pl_verdict *v)
+{
+    return !v->kept && (v->status != v->stored_status || !pl__str_equal(v->reason, v->stored_reason) ||
+                        !pl__str_equal(message_of(v), v->stored_message));
+}
+
+/* observedGeneration follows even when nothing else does: `kubectl wait` looks at it. */
+static bool generation_behind(const struct pl_verdict *v, const struct pl_conditions *stored)
+{
+    for (uint32_t i = 0; i < stored->count; i++) {
+        if (strcmp(pl__condition_type_name((enum pl_condition_type)stored->items[i].type), v->type) == 0)
+            return !v->kept && v->has_observed_generation &&
+                   stored->items[i].observed_generation != v->observed_generation;
+    }
+    return false;
+}
+
+/* Order in the list: Deleting last, the rest by name. */
+static void conditions_write(const struct pl_controller *c, struct pl_json_writer *w,
+                             const struct pl_object *o)
+{
+    pl__json_write_key(w, "conditions");
+    pl__json_open_array(w);
+    for (int last = 0; last < 2; last++) {
+        for (size_t i = 0; i < o->verdict_count; i++) {
+            const struct pl_verdict *v = &o->verdicts[i];
+            if (!is_ours(c, v) || (strcmp(v->type, "Deleting") == 0) != last)
+                continue;
+            pl__json_open_object(w);
+            pl__json_write_key(w, "type");
+            pl__json_write_str(w, pl__str(v->type));
+            pl__json_write_key(w, "status");
+            pl__json_write_str(w, pl__str(pl_status_name(v->status)));
+            pl__json_write_key(w, "reason");
+            pl__json_write_str(w, v->reason);
+            pl__json_write_key(w, "message");
+            pl__json_write_str(w, message_of(v));
+            if (v->last_transition_ms) {
+                pl__json_write_key(w, "lastTransitionTime");
+                pl__json_write_time(w, v->last_transition_ms);
+            }
+            if (v->has_observed_generation) {
+                pl__json_write_key(w, "observedGeneration");
+                pl__json_write_int(w, v->observed_generation);
+            }
+            pl__json_close_object(w);
+        }
+    }
+    pl__json_close_array(w);
+}
+
+static struct pl_str apply_body(struct pl_controller *c, const struct pl_object *o,
+                                const struct pl_resource *r)
+{
+    struct pl_buf body;
+    struct pl_json_writer w;
+
+    pl__buf_init(&body, &c->scratch, 4 * 1024 * 1024);
+    pl__json_writer_init(&w, &body, JSON_COMPACT);
+    pl__json_open_object(&w);
+    pl__json_write_key(&w, "apiVersion");
+    pl__json_write_str(&w, pl__str_format(&c->scratch, "%s/%s", r->group, r->version));
+    pl__json_write_key(&w, "kind");
+    pl__json_write_str(&w, pl__str(o->kind));
+    pl__json_write_key(&w, "metadata");
+    pl__json_open_object(&w);
+    pl__json_write_key(&w, "name");
+    pl__json_write_str(&w, o->name);
+    pl__json_write_key(&w, "namespace");
+    pl__json_write_str(&w, o->namespace_);
+    pl__json_close_object(&w);
+    pl__json_write_key(&w, "status");
+    pl__json_open_object(&w);
+    conditions_write(c, &w, o);
+    pl__json_close_object(&w);
+    pl__json_close_object(&w);
+    return pl__buf_str(&body);
+}
+
+static const enum pl_resource_id written_kinds[] = { RESOURCE_KCPS, RESOURCE_MACHINES,
+                                                     RESOURCE_MACHINE_DEPLOYMENTS };
+
+static enum pl_resource_id resource_of_kind(const char *kind)
+{
+    for (size_t i = 0; i < sizeof written_kinds / sizeof written_kinds[0]; i++) {
+        if (strcmp(pl__resources[written_kinds[i]].kind, kind) == 0)
+            return written_kinds[i];
+    }
+    return RESOURCE_COUNT;
+}
+
+static const struct pl_conditions *conditions_of(enum pl_resource_id resource, const void *object)
+{
+    switch (resource) {
+    case RESOURCE_KCPS:
+        return &((const struct pl_kcp *)object)->conditions;
+    case RESOURCE_MACHINES:
+        return &((const struct pl_machine *)object)->conditions;
+    default:
+        return &((const struct pl_machine_deployment *)object)->conditions;
+    }
+}
+
+/* Whether this object is for us to write at all. A control plane's Machines go with it: the filter is
+ * asked of the object that is reconciled, as Cluster API does it. */
+static bool may_write(const struct pl_controller *c, const struct pl_work *w, bool paused)
+{
+    const struct pl_meta *meta = w->item->object;
+
+    if (c->options.mode == MODE_SHADOW || paused || !pl_controller_is_leader(c) || c->stopping)
+        return false;
+    return !c->options.watch_filter ||
+           pl__str_equal(meta->labels.watch_filter, pl__str(c->options.watch_filter));
+}
+
+static struct pl_str object_label(struct pl_controller *c, const struct pl_object *o)
+{
+    return pl__str_format(&c->scratch, "%.*s/%.*s", PL_STR_ARG(o->namespace_), PL_STR_ARG(o->name));
+}
+
+static void transition_log(struct pl_controller *c, const struct pl_object *o, const struct pl_verdict *v)
+{
+    PL_LOG(c, PL_LOG_INFO, "Condition changes", { o->kind, object_label(c, o) },
+           { "type", pl__str(v->type) }, { "status", pl__str(pl_status_name(v->status)) },
+           { "reason", v->reason }, { "row", pl__str(v->row) },
+           { "stored", pl__str(pl_status_name(v->stored_status)) });
+}
+
+/* Kubernetes Events tell of changed verdicts on what people look at: control planes and deployments. */
+static void transition_event(struct pl_controller *c, enum pl_resource_id resource,
+                             const struct pl_meta *meta, const struct pl_object *o,
+                             const struct pl_verdict *v)
+{
+    const struct pl_resource *r = &pl__resources[resource];
+    bool bad = v->negative ? v->status == PL_STATUS_TRUE : v->status != PL_STATUS_TRUE;
+
+    if (resource == RESOURCE_MACHINES || v->status == v->stored_status ||
+        (v->stored_status == PL_STATUS_NONE && !bad))
+        return;
+    struct pl_kevent e = {
+        .api_version = pl__str_format(&c->scratch, "%s/%s", r->group, r->version).ptr,
+        .kind = r->kind,
+        .namespace_ = o->namespace_,
+        .name = o->name,
+        .uid = meta->uid,
+        .type = v->type,
+        .before = v->stored_status,
+        .after = v->status,
+        .negative = v->negative,
+        .reason = v->reason,
+        .message = v->message,
+        .row = v->row,
+        .instance = c->options.identity,
+        .counter = ++c->event_counter,
+    };
+    c->counts.events_sent++;
+    pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
+                                         .method = "POST",
+                                         .path = pl__kevent_path(&e, &c->scratch),
+                                         .body = pl__kevent_body(&e, c->now, &c->scratch),
+                                         .timeout_ms = WRITE_TIMEOUT_MS,
+                                         .waiter = WAITER_EVENT });
+}
+
+/* One reconcile's writing: what flaps must not flood the API server. */
+struct round {
+    bool granted;
+    bool refused;
+    uint32_t differing;
+};
+
+/* Whether this round may write. If not, the object is looked at again when it may. */
+static bool round_grant(struct pl_controller *c, struct pl_work *w, struct round *round)
+{
+    if (round->granted || round->refused)
+        return round->granted;
+    double earned = (double)(c->now.mono_ms - w->tokens_ms) / ROUND_PERIOD_MS;
+
+    w->tokens = w->tokens + earned > ROUNDS_BURST ? ROUNDS_BURST : w->tokens + earned;
+    w->tokens_ms = c->now.mono_ms;
+    round->granted = w->tokens >= 1;
+    round->refused = !round->granted;
+    if (round->granted)
+        w->tokens -= 1;
+    else
+        pl__queue_add(c, w, c->now.mono_ms + (uint64_t)((1 - w->tokens) * ROUND_PERIOD_MS) + 1);
+    return round->granted;
+}
+
+static uint64_t apply(struct pl_controller *c, struct pl_work *w, const struct pl_object *o,
+                      enum pl_resource_id resource)
+{
+    const struct pl_resource *r = &pl__resources[resource];
+    struct pl_str path = pl__str_format(
+        &c->scratch, "/apis/%s/%s/namespaces/%.*s/%s/%.*s/status?fieldManager=plimsoll&force=true", r->group,
+        r->version, PL_STR_ARG(o->namespace_), r->plural, PL_STR_ARG(o->name));
+
+    c->counts.writes++;
+    c->writes_in_flight++;
+    if (w->in_flight++ == 0)
+        w->round_failed = false;
+    return pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
+                                                .method = "PATCH",
+                                                .path = path,
+                                                .content_type = "application/apply-patch+yaml",
+                                                .body = apply_body(c, o, r),
+                                                .timeout_ms = WRITE_TIMEOUT_MS,
+                                                .waiter = WAITER_WRITE,
+                                                .owner = w,
+                                                .context = pl__str(r->kind) });
+}
+
+/* Compares one object with what is stored and writes what differs. */
+static void object_handle(struct pl_controller *c, struct pl_work *w, const struct pl_object *o,
+                          struct round *round)
+{
+    enum pl_resource_id resource = resource_of_kind(o->kind);
+    struct pl_item *item = pl__store_find(&c->world.stores[resource], o->namespace_, o->name);
+    bool different = false, behind = false;
+
+    if (!item)
+        return;
+    const struct pl_meta *meta = item->object;
+    for (size_t i = 0; i < o->verdict_count; i++) {
+        const struct pl_verdict *v = &o->verdicts[i];
+        different |= is_ours(c, v) && differs(v);
+        behind |= is_ours(c, v) && generation_behind(v, conditions_of(resource, item->object));
+    }
+    round->differing += different;
+    if (!different && !behind) {
+        c->counts.writes_saved++;
+        return;
+    }
+    /* v1beta1 keeps conditions elsewhere, in a list that apply cannot merge: read-only. */
+    if (!may_write(c, w, o->paused) || c->world.informers[resource].on_fallback ||
+        !c->world.informers[resource].preferred)
+        return;
+    if (c->options.dry_run) {
+        PL_LOG(c, PL_LOG_INFO, "Would write conditions (dry run)", { o->kind, object_label(c, o) },
+               { "body", apply_body(c, o, &pl__resources[resource]) });
+        return;
+    }
+    /* A Machine that went from one control plane to another: the write of the former is under way. */
+    if (pl__request_pending(c, item->write_id)) {
+        pl__queue_add(c, w, c->now.mono_ms + BUSY_RETRY_MS);
+        return;
+    }
+    if (!round_grant(c, w, round))
+        return;
+    for (size_t i = 0; i < o->verdict_count; i++) {
+        if (is_ours(c, &o->verdicts[i]) && differs(&o->verdicts[i])) {
+            transition_log(c, o, &o->verdicts[i]);
+            if (w->failures == 0) /* told once, not with every try */
+                transition_event(c, resource, meta, o, &o->verdicts[i]);
+        }
+    }
+    item->write_id = apply(c, w, o, resource);
+}
+
+/* When time alone changes the answer: the end of the grace period of a connection that is down. */
+static uint64_t grace_end_ms(const struct pl_controller *c, const struct pl_work *w)
+{
+    const struct pl_kcp *kcp = w->item->object;
+    const struct pl_remote *r = &w->item->entry->remote;
+    const struct pl_condition *initialized = pl__condition_find(&kcp->conditions, COND_INITIALIZED);
+    int64_t since = r->last_success_wall_ms;
+
+    if (r->state == REMOTE_UP || !initialized)
+        return UINT64_MAX;
+    if (initialized->last_transition_ms > since)
+        since = initialized->last_transition_ms;
+    int64_t left = since + (int64_t)c->options.grace_period_s * 1000 + 1 - c->now.wall_ms;
+    return left > 0 ? c->now.mono_ms + (uint64_t)left : UINT64_MAX;
+}
+
+static void cause_count(struct pl_controller *c, struct pl_work *w)
+{
+    static const double bounds[] = { .001, .002, .005, .01, .025, .05, .1, .25, .5, 1, 5 };
+    double seconds = (double)(c->now.mono_ms - w->cause_ms) / 1000;
+    size_t bucket = 0;
+
+    while (bucket < sizeof bounds / sizeof bounds[0] && seconds > bounds[bucket])
+        bucket++;
+    c->counts.cause_buckets[bucket]++;
+    c->counts.cause_count++;
+    c->counts.cause_sum_s += seconds;
+}
+
+/* The first look at a workload cluster takes a moment. Judging before it came would write Unknown, only
+ * to take it back; so it is waited for, but not for long. */
+static bool look_awaited(struct pl_controller *c, struct pl_work *w, struct pl_now now)
+{
+    if (w->resource != RESOURCE_KCPS || !w->cause_ms || !pl__remote_pending(w->item->entry) ||
+        now.mono_ms - w->cause_ms >= FIRST_LOOK_MS)
+        return false;
+    pl__queue_add(c, w, w->cause_ms + FIRST_LOOK_MS);
+    return true;
+}
+
+void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now)
+{
+    bool md = w->resource == RESOURCE_MACHINE_DEPLOYMENTS;
+    struct pl_evaluate_options options = { c->options.profile, false };
+    struct pl_snapshot *s = PL_NEW(&c->scratch, struct pl_snapshot, 1);
+    const struct pl_report *report = NULL;
+    struct pl_error *error = NULL;
+    struct round round = { 0 };
+
+    if (look_awaited(c, w, now))
+        return;
+    snapshot_build(c, w, &c->scratch, s);
+    pl__queue_add(c, w, now.mono_ms + (uint64_t)c->options.sync_period_s * 1000);
+    if (pl__snapshot_settle(s, &c->scratch, 0, 0, &error) < 0 ||
+        pl__evaluate(s, options, &c->scratch, &report, &error) < 0) {
+        const struct pl_meta *meta = w->item->object;
+        c->counts.reconciles[md][1]++;
+        PL_LOG(c, PL_LOG_ERROR, "Judging failed",
+               { pl__resources[w->resource].kind,
+                 pl__str_format(&c->scratch, "%.*s/%.*s", PL_STR_ARG(meta->namespace_), PL_STR_ARG(meta->name)) },
+               { "error", pl__error_text(&c->scratch, error) });
+        return;
+    }
+    for (size_t i = 0; i < report->object_count; i++)
+        object_handle(c, w, &report->objects[i], &round);
+    w->disagreements = round.differing;
+    if (!round.granted && !round.refused)
+        w->cause_ms = 0;
+    c->counts.reconciles[md][report->requeue_with_error ? 1 : 0]++;
+    /* "Requeue (error)" asks to look again; what would change the answer wakes us anyway, so this is the
+     * end of the grace period or the backoff, whichever is first. */
+    if (report->requeue_with_error) {
+        uint64_t retry = now.mono_ms + pl__backoff_ms(c, 6, BACKOFF_BASE_MS, BACKOFF_MAX_MS);
+        uint64_t grace = grace_end_ms(c, w);
+        pl__queue_add(c, w, grace < retry ? grace : retry);
+    }
+    for (size_t i = 0; i < report->deletion_count; i++) {
+        if (report->deletion[i].requeue_after_ms)
+            pl__queue_add(c, w, now.mono_ms + (uint64_t)report->deletion[i].requeue_after_ms);
+    }
+}
+
+/* --- answers ----------------------------------------------------------------------------------- */
+
+/* The object as the server has it after our write: the cache need not wait for the watch. But only the
+ * watch says that there is an object: an answer that comes after its end must not bring it back. */
+static void answer_cache(struct pl_controller *c, enum pl_resource_id resource, struct pl_str body)
+{
+    const struct pl_resource *r = &pl__resources[resource];
+    struct pl_json j;
+
+    pl__arena_reset(&c->reading);
+    void *object = pl__arena_alloc(&c->reading, r->shape->size);
+    pl__json_init(&j, body, PL_STR("answer"), &c->reading, 64, NULL);
+    if (pl__object_decode(&j, (enum pl_kind)r->model_kind, false, object) < 0)
+        return;
+    const struct pl_meta *meta = object;
+    const struct pl_item *known = pl__store_find(&c->world.stores[resource], meta->namespace_, meta->name);
+    if (known && pl__str_equal(((const struct pl_meta *)known->object)->uid, meta->uid))
+        pl__world_put(c, resource, object, 0, false);
+}
+
+/* One of a round of writes failed: all of it again, later. */
+static uint64_t write_failed(struct pl_controller *c, struct pl_work *w, const struct pl_event *e,
+                             struct pl_str context, struct pl_now now)
+{
+    if (!w->round_failed)
+        w->failures++;
+    w->round_failed = true;
+    uint64_t delay = pl__backoff_ms(c, w->failures - 1, BACKOFF_BASE_MS, BACKOFF_MAX_MS);
+
+    c->counts.write_errors++;
+    if (e->status == 409 && w->failures < CONFLICTS_MAX)
+        delay = CONFLICT_RETRY_MS;
+    if (e->retry_after_s > 0) {
+        uint64_t asked = (uint64_t)(e->retry_after_s < RETRY_AFTER_S_MAX ? e->retry_after_s : RETRY_AFTER_S_MAX) * 1000;
+        delay = delay < asked ? asked : delay;
+    }
+    PL_LOG(c, e->status == 409 || e->status == 429 ? PL_LOG_DEBUG : PL_LOG_INFO,
+           "Writing conditions failed, will try again", { "kind", context },
+           { "status", pl__str_format(&c->scratch, "%d", e->status) },
+           { "error", e->status ? (struct pl_str){ e->body.ptr, e->body.len < 300 ? e->body.len : 300 } : e->error });
+    return now.mono_ms + delay;
+}
+
+void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e,
+                      struct pl_str context, struct pl_now now)
+{
+    bool gone = e->status == 404;
+    bool ok = e->status == 200 || e->status == 201 || gone;
+
+    c->writes_in_flight--;
+    w->in_flight--;
+    if (!ok) {
+        uint64_t retry = write_failed(c, w, e, context, now);
+        w->retry_ms = retry > w->retry_ms ? retry : w->retry_ms;
+        pl__queue_add(c, w, w->retry_ms);
+    } else if (w->in_flight == 0 && !w->round_failed) {
+        w->failures = 0;
+        w->retry_ms = 0;
+        if (w->cause_ms)
+            cause_count(c, w);
+        w->cause_ms = 0;
+    }
+    if (w->in_flight == 0 && w->again) {
+        w->again = false;
+        pl__queue_add(c, w, w->retry_ms > now.mono_ms ? w->retry_ms : now.mono_ms);
+    }
+    if (ok && !gone && resource_of_kind(context.ptr) != RESOURCE_COUNT)
+        answer_cache(c, resource_of_kind(context.ptr), e->body); /* last: it may be the end of `w` */
+}

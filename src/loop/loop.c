@@ -1,0 +1,109 @@
+#include "loop/loop.h"
+
+#include <assert.h>
+#include <curl/curl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "loop/multi.h"
+
+struct pl_loop {
+    uv_loop_t uv;
+    struct pl_multi *multi;
+    uint64_t number_next;
+    uint32_t held_count; /* clients and servers that are not freed yet */
+};
+
+struct pl_loop *pl__loop_new(void)
+{
+    struct pl_loop *loop = calloc(1, sizeof *loop);
+
+    if (!loop)
+        abort();
+    /* Counts its calls, so every loop may do it and undo it. */
+    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || uv_loop_init(&loop->uv) < 0) {
+        fprintf(stderr, "plimsoll: cannot start an event loop\n");
+        abort();
+    }
+    signal(SIGPIPE, SIG_IGN);
+    return loop;
+}
+
+uv_loop_t *pl__loop_uv(struct pl_loop *loop)
+{
+    return &loop->uv;
+}
+
+struct pl_multi *pl__loop_multi(struct pl_loop *loop)
+{
+    if (!loop->multi)
+        loop->multi = pl__multi_new(loop);
+    return loop->multi;
+}
+
+void pl__loop_run(struct pl_loop *loop)
+{
+    uv_run(&loop->uv, UV_RUN_DEFAULT);
+}
+
+void pl__loop_stop(struct pl_loop *loop)
+{
+    uv_stop(&loop->uv);
+}
+
+uint64_t pl__loop_number(struct pl_loop *loop)
+{
+    return ++loop->number_next;
+}
+
+void pl__loop_hold(struct pl_loop *loop)
+{
+    loop->held_count++;
+}
+
+void pl__loop_drop(struct pl_loop *loop)
+{
+    assert(loop->held_count > 0);
+    loop->held_count--;
+}
+
+static void close_handle(uv_handle_t *handle, void *user)
+{
+    (void)user;
+    if (!uv_is_closing(handle))
+        uv_close(handle, NULL);
+}
+
+void pl__loop_free(struct pl_loop *loop)
+{
+    if (!loop)
+        return;
+    /* Clients end by themselves within a few turns: everything they wait for was cancelled. */
+    while (loop->held_count > 0)
+        uv_run(&loop->uv, UV_RUN_ONCE);
+    if (loop->multi)
+        pl__multi_free(loop->multi);
+    uv_walk(&loop->uv, close_handle, NULL);
+    while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
+        continue;
+    int status = uv_loop_close(&loop->uv);
+    assert(status == 0);
+    (void)status;
+    curl_global_cleanup();
+    free(loop);
+}
+
+uint64_t pl__loop_mono_ms(struct pl_loop *loop)
+{
+    return uv_now(&loop->uv);
+}
+
+int64_t pl__loop_wall_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}

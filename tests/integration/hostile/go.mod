@@ -1,0 +1,3 @@
+module plimsoll.dev/tests/integration/hostile
+
+go 1.24
