@@ -1,0 +1,3 @@
+module plimsoll.dev/tests/e2e/proxy
+
+go 1.21

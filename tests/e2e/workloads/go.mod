@@ -1,0 +1,3 @@
+module plimsoll.dev/tests/e2e/workloads
+
+go 1.24
