@@ -8,10 +8,10 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
 DEPS := tools/install-deps.sh
 
-.PHONY: help configured build run test bench fuzz lint format check-format docs install clean
+.PHONY: help configured build run test e2e compare bench fuzz lint format check-format docs install clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 # Not a target for people: the packages, and a configured build directory.
 configured:
@@ -28,7 +28,15 @@ run: configured ## evaluate and explain the example snapshots
 
 test: build ## build, run all tests, print "N passed, N failed"
 	@$(DEPS) test
-	@tools/run-tests.sh $(BUILD)
+	@tools/test.sh $(BUILD)
+
+e2e: build ## the suite on real API servers, built once (minutes)
+	@$(DEPS) test
+	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) tests/e2e/suite.py
+
+compare: build ## ours beside Cluster API's own manager, one table (minutes)
+	@$(DEPS) test
+	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) tests/e2e/compare.py $(COMPARE_ARGS)
 
 bench: build ## measure; prints numbers (BENCH_ARGS=--json for machines)
 	@tools/run-bench.sh $(BUILD) $(BENCH_ARGS)

@@ -109,15 +109,15 @@ struct pl_evidence {
 struct pl_verdict {
     const char *type;
     enum pl_status status;
-    const char *row;            /* the row that decided: "EtcdClusterHealthy/5" */
-    const char *guard;          /* its guard in words; rows may share an id, these tell which */
+    const char *row;   /* the row that decided: "EtcdClusterHealthy/5" */
+    const char *guard; /* its guard in words; rows may share an id, these tell which */
     struct pl_str reason;
     struct pl_str message;
-    bool kept;                  /* left as it was stored; `row` says by which rule */
-    bool negative;              /* negative polarity: True is what calls for attention */
+    bool kept;     /* left as it was stored; `row` says by which rule */
+    bool negative; /* negative polarity: True is what calls for attention */
     bool has_observed_generation;
     int64_t observed_generation;
-    int64_t last_transition_ms; /* 0: not known (a kept condition stored without one) */
+    int64_t last_transition_ms;   /* 0: not known (a kept condition stored without one) */
     const char *const *also_held; /* other rows whose guard held, in table order */
     size_t also_held_count;
     const struct pl_evidence *evidence; /* with options.explain */
@@ -135,9 +135,9 @@ struct pl_object {
     const char *kind;
     struct pl_str namespace_;
     struct pl_str name;
-    struct pl_str owner;     /* of a Machine: the name of its KubeadmControlPlane */
-    bool paused;             /* computed all the same, never written live */
-    bool requeue_with_error; /* the table asks to try again, as after an error */
+    struct pl_str owner;               /* of a Machine: the name of its KubeadmControlPlane */
+    bool paused;                       /* computed all the same, never written live */
+    bool requeue_with_error;           /* the table asks to try again, as after an error */
     const struct pl_verdict *verdicts; /* sorted by type */
     size_t verdict_count;
 };
@@ -153,8 +153,8 @@ struct pl_owner_remediated {
 struct pl_remediation {
     struct pl_str namespace_;
     struct pl_str name;
-    const char *row; /* the rule that stopped it or let it go: "Remediation/8" */
-    const char *guard; /* that rule in words */
+    const char *row;       /* the rule that stopped it or let it go: "Remediation/8" */
+    const char *guard;     /* that rule in words */
     struct pl_str machine; /* the Machine it is about; empty: none */
     struct pl_str deleted; /* the Machine it deletes; empty: none */
     struct pl_str leadership_forwarded_to;
@@ -175,12 +175,12 @@ struct pl_remediation {
 struct pl_deletion {
     struct pl_str namespace_;
     struct pl_str name;
-    const char *phase; /* the reason of its Deleting condition */
+    const char *phase;            /* the reason of its Deleting condition */
     const struct pl_str *deleted; /* Machines, sorted */
     size_t deleted_count;
     struct pl_str member_removed;
     int64_t requeue_after_ms; /* 0: none asked for */
-    bool gave_up_on_member;   /* the member could not be removed for so long that we go on without */
+    bool gave_up_on_member; /* the member could not be removed for so long that we go on without */
 };
 
 /* A condition that could not be judged for want of evidence. */
@@ -247,8 +247,8 @@ struct pl_quorum {
 struct pl_what_if_rule {
     enum pl_profile profile;
     bool allowed;
-    const char *row;     /* "Remediation/8" */
-    const char *guard;   /* that rule in words */
+    const char *row;      /* "Remediation/8" */
+    const char *guard;    /* that rule in words */
     struct pl_str reason; /* "CannotBeRemediated"; empty when allowed */
     struct pl_str message;
 };
@@ -276,7 +276,7 @@ PL_API int pl_what_if_remove(struct pl_context *ctx, const char *machine,
 
 /* The tables that the engine executes, row by row. */
 struct pl_row_outcome {
-    const char *status;  /* "True", "False", "Unknown"; empty: not set by this row */
+    const char *status; /* "True", "False", "Unknown"; empty: not set by this row */
     const char *reason;
     const char *message; /* with <placeholders> */
 };

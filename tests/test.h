@@ -51,7 +51,8 @@ __attribute__((format(printf, 1, 2))) static inline void test_open(const char *f
     test_state.bad = false;
 }
 
-__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static inline void test_fail(const char *file, int line,
+                                                                   const char *format, ...)
 {
     va_list args;
 
@@ -63,10 +64,12 @@ __attribute__((format(printf, 3, 4))) static inline void test_fail(const char *f
     putchar('\n');
 }
 
-static inline void test_str(const char *file, int line, const char *what, struct pl_str got, struct pl_str want)
+static inline void test_str(const char *file, int line, const char *what, struct pl_str got,
+                            struct pl_str want)
 {
     if (!pl__str_equal(got, want))
-        test_fail(file, line, "%s\n    got  \"%.*s\"\n    want \"%.*s\"", what, PL_STR_ARG(got), PL_STR_ARG(want));
+        test_fail(file, line, "%s\n    got  \"%.*s\"\n    want \"%.*s\"", what, PL_STR_ARG(got),
+                  PL_STR_ARG(want));
 }
 
 static inline int test_end(const char *suite)
@@ -77,16 +80,17 @@ static inline int test_end(const char *suite)
 }
 
 #define CASE(...) test_open(__VA_ARGS__);
-#define CHECK(condition)                                        \
-    do {                                                        \
-        if (!(condition))                                       \
-            test_fail(__FILE__, __LINE__, "%s", #condition);    \
+#define CHECK(condition)                                     \
+    do {                                                     \
+        if (!(condition))                                    \
+            test_fail(__FILE__, __LINE__, "%s", #condition); \
     } while (0)
-#define CHECK_INT(got, want)                                                                       \
-    do {                                                                                           \
-        int64_t got_ = (int64_t)(got), want_ = (int64_t)(want);                                    \
-        if (got_ != want_)                                                                         \
-            test_fail(__FILE__, __LINE__, "%s: got %" PRId64 ", want %" PRId64, #got, got_, want_); \
+#define CHECK_INT(got, want)                                                                \
+    do {                                                                                    \
+        int64_t got_ = (int64_t)(got), want_ = (int64_t)(want);                             \
+        if (got_ != want_)                                                                  \
+            test_fail(__FILE__, __LINE__, "%s: got %" PRId64 ", want %" PRId64, #got, got_, \
+                      want_);                                                               \
     } while (0)
 #define CHECK_STR(got, want) test_str(__FILE__, __LINE__, #got, (got), pl__str(want))
 

@@ -47,6 +47,8 @@ need_build() {
 need_test() {
     need_build
     need python3 command -v python3
+    need g++ command -v g++ # the public header must compile as C++, too
+    need openssl command -v openssl
 }
 
 need_fuzz() {

@@ -1,5 +1,8 @@
 #!/usr/bin/env bash
-# Runs every benchmark of a build directory: run-bench.sh BUILD [ARGS...], e.g. --json.
+# Runs every benchmark of a build directory: run-bench.sh BUILD [ARGS...], e.g. --json FILE, --quick.
+#
+# First the engine; then, where a kube-apiserver can be had, the live controller on it with a fleet of
+# BENCH_CLUSTERS workload clusters (300; with --quick 20).
 set -euo pipefail
 
 build=$1
@@ -15,4 +18,17 @@ done
 if [ "$count" -eq 0 ]; then
     echo "no benchmarks in $build/tests/bench" >&2
     exit 1
+fi
+
+clusters=${BENCH_CLUSTERS:-300}
+case " $* " in *' --quick '*) clusters=${BENCH_CLUSTERS:-20} ;; esac
+small=$((clusters < 100 ? clusters : 100))
+root=$(cd "$(dirname "$0")/.." && pwd)
+code=0
+"$root/tools/e2e-binaries.sh" >/dev/null || code=$?
+if [ "$code" -eq 0 ]; then
+    echo
+    PLIMSOLL=$(realpath "$build/plimsoll") "$root/tests/e2e/bench.py" --clusters "$clusters" --latency-clusters "$small"
+elif [ "$code" -ne 77 ]; then # 77: it has said in a line what would help
+    exit "$code"
 fi

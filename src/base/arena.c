@@ -45,7 +45,8 @@ static size_t round_up(size_t size)
 void pl__arena_init(struct pl_arena *a, const struct pl_allocator *allocator, size_t chunk_bytes)
 {
     *a = (struct pl_arena){ .allocator = allocator,
-                            .chunk_bytes = chunk_bytes ? round_up(chunk_bytes) : CHUNK_BYTES_DEFAULT };
+                            .chunk_bytes =
+                                chunk_bytes ? round_up(chunk_bytes) : CHUNK_BYTES_DEFAULT };
 }
 
 static void chunk_enter(struct pl_arena *a, struct pl_arena_chunk *chunk)
@@ -131,7 +132,7 @@ void *pl__arena_grow(struct pl_arena *a, void *p, size_t old_size, size_t new_si
         return p;
     }
     char *moved = take(a, new_size);
-    if (old_size)
+    if (p && old_size)
         memcpy(moved, p, old_size);
     memset(moved + old_size, 0, new_size - old_size);
     return moved;

@@ -21,8 +21,8 @@ struct pl_arena {
     const struct pl_allocator *allocator; /* NULL: malloc and free */
     struct pl_arena_chunk *first;         /* oldest chunk; reset starts over here */
     struct pl_arena_chunk *current;
-    char *next; /* where the next piece starts */
-    char *end;  /* end of the current chunk */
+    char *next;         /* where the next piece starts */
+    char *end;          /* end of the current chunk */
     size_t used_bytes;  /* handed out since the last reset, padding included */
     size_t held_bytes;  /* taken from the allocator */
     size_t chunk_bytes; /* size of the next ordinary chunk */

@@ -5,9 +5,9 @@
 
 enum { MESSAGE_BYTES_MAX = 1024 };
 
-__attribute__((format(printf, 4, 0))) static struct pl_error *
-error_new(struct pl_arena *a, enum pl_code code, const struct pl_error *cause, const char *format,
-          va_list args)
+__attribute__((format(printf, 4, 0))) static struct pl_error *error_new(
+    struct pl_arena *a, enum pl_code code, const struct pl_error *cause, const char *format,
+    va_list args)
 {
     char text[MESSAGE_BYTES_MAX];
     struct pl_error *e = PL_NEW(a, struct pl_error, 1);

@@ -13,21 +13,29 @@
 
 #include "base/error.h"
 
-enum pl_json_type { JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL };
+enum pl_json_type {
+    JSON_OBJECT,
+    JSON_ARRAY,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_TRUE,
+    JSON_FALSE,
+    JSON_NULL
+};
 
 struct pl_json {
     const char *start; /* of the whole text, for positions */
     const char *at;    /* the next byte to read */
     const char *end;
-    struct pl_arena *arena;   /* where what is read lives */
-    struct pl_error **err;    /* where the first error goes */
+    struct pl_arena *arena; /* where what is read lives */
+    struct pl_error **err;  /* where the first error goes */
     uint32_t depth;
     uint32_t depth_max;
     /* Turns an offset into "line:column" when the text was made from something else (YAML). */
     const struct pl_position_map *positions; /* NULL: the text is what the user wrote */
-    struct pl_str source;     /* for messages: a file's name */
+    struct pl_str source;                    /* for messages: a file's name */
     const struct pl_json_path *path; /* the field being read, for messages; kept by the decoder */
-    bool first;  /* just entered: no comma is due before the next key or item */
+    bool first;                      /* just entered: no comma is due before the next key or item */
     bool failed; /* an error was reported; every further read fails and reports nothing */
 };
 
@@ -110,11 +118,11 @@ enum pl_field_kind {
 
 /* A list as decoded. `present` tells an empty one from an absent (or null) one. Any PL_LIST(type)
  * has the layout of struct pl_list. */
-#define PL_LIST(type) \
-    struct {          \
-        type *items;  \
+#define PL_LIST(type)   \
+    struct {            \
+        type *items;    \
         uint32_t count; \
-        bool present; \
+        bool present;   \
     }
 struct pl_list {
     void *items;
@@ -133,7 +141,7 @@ struct pl_field {
     uint32_t path_len;
     enum pl_field_kind kind;
     uint32_t offset;
-    const struct pl_shape *shape;                     /* F_OBJECT, F_MAP, F_LIST; F_CUSTOM with pointers */
+    const struct pl_shape *shape; /* F_OBJECT, F_MAP, F_LIST; F_CUSTOM with pointers */
     int (*read)(struct pl_json *j, void *destination); /* F_CUSTOM: reads one value (not null) */
     /* F_CUSTOM: writes the value; false when there is nothing to write. With a NULL writer it only
      * tells. NULL: read, but never written. */
@@ -149,28 +157,44 @@ struct pl_shape {
     bool (*keep)(void *item); /* for lists: false drops the item just read; NULL keeps all */
 };
 
-#define PL_FIELD(path_, kind_, type_, member_) \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = (kind_), .offset = offsetof(type_, member_) }
-#define PL_FIELD_SHAPE(path_, kind_, type_, member_, shape_)                                     \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = (kind_),                           \
-      .offset = offsetof(type_, member_), .shape = (shape_) }
-#define PL_FIELD_CUSTOM(path_, type_, member_, read_)                                            \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
-      .offset = offsetof(type_, member_), .read = (read_) }
-#define PL_FIELD_CUSTOM_SHAPE(path_, type_, member_, read_, shape_)                              \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
-      .offset = offsetof(type_, member_), .shape = (shape_), .read = (read_) }
-#define PL_FIELD_BOTH(path_, type_, member_, read_, write_)                                      \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
-      .offset = offsetof(type_, member_), .read = (read_), .write = (write_) }
-#define PL_FIELD_BOTH_SHAPE(path_, type_, member_, read_, write_, shape_)                        \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                          \
-      .offset = offsetof(type_, member_), .shape = (shape_), .read = (read_), .write = (write_) }
-#define PL_FIELD_SKIP(path_) \
-    { .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_SKIP_FAST }
-#define PL_SHAPE(name_, type_, fields_) \
-    const struct pl_shape name_ = { .fields = (fields_), \
-        .field_count = sizeof(fields_) / sizeof((fields_)[0]), .size = sizeof(type_) }
+#define PL_FIELD(path_, kind_, type_, member_)                           \
+    {                                                                    \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = (kind_), \
+        .offset = offsetof(type_, member_)                               \
+    }
+#define PL_FIELD_SHAPE(path_, kind_, type_, member_, shape_)             \
+    {                                                                    \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = (kind_), \
+        .offset = offsetof(type_, member_), .shape = (shape_)            \
+    }
+#define PL_FIELD_CUSTOM(path_, type_, member_, read_)                     \
+    {                                                                     \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM, \
+        .offset = offsetof(type_, member_), .read = (read_)               \
+    }
+#define PL_FIELD_CUSTOM_SHAPE(path_, type_, member_, read_, shape_)            \
+    {                                                                          \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,      \
+        .offset = offsetof(type_, member_), .shape = (shape_), .read = (read_) \
+    }
+#define PL_FIELD_BOTH(path_, type_, member_, read_, write_)                    \
+    {                                                                          \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,      \
+        .offset = offsetof(type_, member_), .read = (read_), .write = (write_) \
+    }
+#define PL_FIELD_BOTH_SHAPE(path_, type_, member_, read_, write_, shape_)                         \
+    {                                                                                             \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_CUSTOM,                         \
+        .offset = offsetof(type_, member_), .shape = (shape_), .read = (read_), .write = (write_) \
+    }
+#define PL_FIELD_SKIP(path_)                                                \
+    {                                                                       \
+        .path = (path_), .path_len = sizeof(path_) - 1, .kind = F_SKIP_FAST \
+    }
+#define PL_SHAPE(name_, type_, fields_)                                                    \
+    const struct pl_shape name_ = { .fields = (fields_),                                   \
+                                    .field_count = sizeof(fields_) / sizeof((fields_)[0]), \
+                                    .size = sizeof(type_) }
 
 /* Reads one object into a zeroed struct. 0, or -1 with an error that names the field. null leaves
  * a field as it is; as an item of a list it is an error. */

@@ -736,8 +736,9 @@ static inline void level_push(struct open_levels *open, bool object)
 {
     uint64_t bit = UINT64_C(1) << open->depth % 64;
     uint64_t *word = &open->objects[open->depth / 64];
+    uint64_t below = open->depth % 64 ? *word : 0; /* words are not cleared beforehand */
 
-    *word = object ? *word | bit : *word & ~bit;
+    *word = object ? below | bit : below & ~bit;
     open->depth++;
     open->in_object = object;
 }

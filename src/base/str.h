@@ -18,7 +18,10 @@
 
 /* A view of a string literal. */
 #define PL_STR(literal) ((struct pl_str){ "" literal, sizeof(literal) - 1 })
-#define PL_STR_INIT(literal) { "" literal, sizeof(literal) - 1 }
+#define PL_STR_INIT(literal)            \
+    {                                   \
+        "" literal, sizeof(literal) - 1 \
+    }
 
 static inline struct pl_str pl__str(const char *text)
 {

@@ -70,7 +70,8 @@ static const struct pl_option options[] = {
       .name = "leader-elect",
       .help = "let one of several replicas write, by a Lease named "
               "controller-leader-election-plimsoll in the namespace of the Pod ($POD_NAMESPACE, "
-              "or the service account's), or else of the kubeconfig context; nothing to elect where nothing is written (shadow, --dry-run)" },
+              "or the service account's), or else of the kubeconfig context; nothing to elect "
+              "where nothing is written (shadow, --dry-run)" },
     TIME_OPTION(OPT_LEASE_DURATION, "leader-elect-lease-duration", "1m",
                 "how long others wait after the last sign of a leader"),
     TIME_OPTION(OPT_RENEW_DEADLINE, "leader-elect-renew-deadline", "40s",

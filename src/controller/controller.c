@@ -60,7 +60,8 @@ uint64_t pl__random(struct pl_controller *c)
     return z ^ z >> 31;
 }
 
-uint64_t pl__backoff_ms(struct pl_controller *c, uint32_t failures, uint64_t base_ms, uint64_t max_ms)
+uint64_t pl__backoff_ms(struct pl_controller *c, uint32_t failures, uint64_t base_ms,
+                        uint64_t max_ms)
 {
     uint64_t delay = base_ms;
 
@@ -250,7 +251,8 @@ uint32_t pl__upstream_open(struct pl_controller *c, struct pl_str kubeconfig)
 {
     if (++c->last_server == 0)
         c->last_server = 1; /* 0 is the management cluster */
-    action_add(c, &(struct pl_action){ .type = ACTION_OPEN, .server = c->last_server, .body = kubeconfig });
+    action_add(c, &(struct pl_action){
+                      .type = ACTION_OPEN, .server = c->last_server, .body = kubeconfig });
     return c->last_server;
 }
 
@@ -269,7 +271,8 @@ void pl__stop(struct pl_controller *c, struct pl_str error)
 
 /* --- life --------------------------------------------------------------------------------------- */
 
-struct pl_controller *pl_controller_new(const struct pl_controller_options *options, struct pl_now now)
+struct pl_controller *pl_controller_new(const struct pl_controller_options *options,
+                                        struct pl_now now)
 {
     const struct pl_allocator *a = options->allocator;
     struct pl_controller *c = a ? a->alloc(a->user, sizeof *c) : malloc(sizeof *c);
@@ -385,10 +388,11 @@ static void election_answer(struct pl_controller *c, const struct pl_event *e)
     PL_LOG(c, PL_LOG_INFO, "Leader election failed, will try again", { "error", pl__str(problem) });
     /* Before anybody led, a refusal is a mistake in the setup that waiting will not mend. */
     if (status == 403 && !pl__election_is_leader(&c->election, c->now))
-        pl__stop(c, pl__str_format(&c->scratch,
-                                   "missing permission: %s; grant it with the leader-election-role in "
-                                   "deploy/rbac",
-                                   problem));
+        pl__stop(c,
+                 pl__str_format(&c->scratch,
+                                "missing permission: %s; grant it with the leader-election-role in "
+                                "deploy/rbac",
+                                problem));
 }
 
 static void answer(struct pl_controller *c, const struct pl_event *e)
@@ -464,7 +468,9 @@ static void elect(struct pl_controller *c)
                                              .timeout_ms = a.timeout_ms,
                                              .waiter = WAITER_ELECTION });
     if (!c->stopping && pl__election_lost(&c->election, c->now))
-        pl__stop(c, PL_STR(PL_ELECTION_LOST ": the lease could not be renewed in time, or another instance holds it"));
+        pl__stop(c,
+                 PL_STR(PL_ELECTION_LOST
+                        ": the lease could not be renewed in time, or another instance holds it"));
 }
 
 static void remotes_tick(struct pl_controller *c)
@@ -481,7 +487,9 @@ static void reconcile_due(struct pl_controller *c)
 
     if (c->stopping || !pl_controller_synced(c))
         return;
-    for (int i = 0; i < RECONCILES_PER_STEP && (w = pl__queue_first(c)) && w->timer.due_ms <= c->now.mono_ms; i++) {
+    for (int i = 0;
+         i < RECONCILES_PER_STEP && (w = pl__queue_first(c)) && w->timer.due_ms <= c->now.mono_ms;
+         i++) {
         pl__queue_remove(c, w);
         if (w->in_flight) {
             w->again = true;
@@ -511,7 +519,8 @@ static void clock_check(struct pl_controller *c, struct pl_now now)
     c->wall_ahead_ms = ahead;
     if (moved > -CLOCK_STEP_MS && moved < CLOCK_STEP_MS)
         return;
-    PL_LOG(c, PL_LOG_INFO, "The clock was set", { "seconds", pl__str_format(&c->scratch, "%lld", (long long)moved / 1000) });
+    PL_LOG(c, PL_LOG_INFO, "The clock was set",
+           { "seconds", pl__str_format(&c->scratch, "%lld", (long long)moved / 1000) });
     for (struct pl_entry *e = c->world.first; e; e = e->next) {
         pl__remote_clock_moved(e, moved);
         pl__wake_entry(c, e, now);

@@ -39,20 +39,21 @@ typedef void pl_log_fn(void *user, enum pl_log_level level, const char *message,
 struct pl_controller_options {
     enum pl_mode_of_run mode;
     enum pl_profile profile;
-    const char *namespace_;   /* only this one; NULL: all */
-    const char *watch_filter; /* only objects with this value of the watch-filter label; NULL: all */
-    const char *only_cluster; /* "name" (with namespace_): reading commands; NULL: all */
+    const char *namespace_; /* only this one; NULL: all */
+    const char
+        *watch_filter; /* only objects with this value of the watch-filter label; NULL: all */
+    const char *only_cluster;     /* "name" (with namespace_): reading commands; NULL: all */
     const char *cluster_selector; /* only Clusters with these labels, percent-encoded; NULL: all */
-    bool connect_on_request;  /* to no workload cluster before pl_controller_connect() names it */
-    bool dry_run;             /* hand out no writes; log them */
-    bool reads_only;          /* keep the world up to date, reconcile nothing: for reading commands */
-    uint32_t grace_period_s;  /* remote conditions; 0: 300 */
-    uint32_t sync_period_s;   /* every object again after this long; 0: 600 */
+    bool connect_on_request; /* to no workload cluster before pl_controller_connect() names it */
+    bool dry_run;            /* hand out no writes; log them */
+    bool reads_only; /* keep the world up to date, reconcile nothing: for reading commands */
+    uint32_t grace_period_s; /* remote conditions; 0: 300 */
+    uint32_t sync_period_s;  /* every object again after this long; 0: 600 */
     bool leader_elect;
     const char *lease_namespace, *lease_name, *identity;
     uint32_t lease_duration_ms, renew_deadline_ms, retry_period_ms; /* 0: 60 s, 40 s, 5 s */
-    uint64_t seed; /* for jitter */
-    pl_log_fn *log; /* NULL: no logs */
+    uint64_t seed;                                                  /* for jitter */
+    pl_log_fn *log;                                                 /* NULL: no logs */
     void *log_user;
     const struct pl_allocator *allocator;
 };
@@ -63,7 +64,7 @@ enum pl_action_type {
     ACTION_REQUEST, /* one request, one answer */
     ACTION_WATCH,   /* a request whose answer streams */
     ACTION_CANCEL,  /* stop the request with this id */
-    ACTION_STOP,    /* leadership is lost, or startup failed for good: end the process; `error` says why */
+    ACTION_STOP, /* leadership is lost, or startup failed for good: end the process; `error` says why */
 };
 
 struct pl_action {
@@ -71,34 +72,35 @@ struct pl_action {
     uint64_t id;
     uint32_t server;
     const char *method;
-    struct pl_str path;         /* with query */
-    const char *content_type;   /* of the body; NULL: application/json */
+    struct pl_str path;       /* with query */
+    const char *content_type; /* of the body; NULL: application/json */
     struct pl_str body;
     uint32_t timeout_ms;
     struct pl_str error;
 };
 
 enum pl_event_type {
-    EVENT_TICK,   /* time passed */
-    EVENT_ANSWER, /* a request ended */
-    EVENT_BYTES,  /* a watch delivered */
+    EVENT_TICK,        /* time passed */
+    EVENT_ANSWER,      /* a request ended */
+    EVENT_BYTES,       /* a watch delivered */
     EVENT_OPEN_FAILED, /* `server` could not be opened: the kubeconfig is no good; `error` */
-    EVENT_SHUTDOWN, /* finish: release the lease, stop watching */
+    EVENT_SHUTDOWN,    /* finish: release the lease, stop watching */
 };
 
 struct pl_event {
     enum pl_event_type type;
     uint64_t id;
     uint32_t server;
-    int status;            /* HTTP; 0: no answer, see `error` */
-    int retry_after_s;     /* -1: none */
-    struct pl_str body;    /* EVENT_ANSWER: the whole; EVENT_BYTES: a piece */
+    int status;         /* HTTP; 0: no answer, see `error` */
+    int retry_after_s;  /* -1: none */
+    struct pl_str body; /* EVENT_ANSWER: the whole; EVENT_BYTES: a piece */
     struct pl_str error;
 };
 
 struct pl_controller;
 
-struct pl_controller *pl_controller_new(const struct pl_controller_options *options, struct pl_now now);
+struct pl_controller *pl_controller_new(const struct pl_controller_options *options,
+                                        struct pl_now now);
 void pl_controller_free(struct pl_controller *c);
 
 void pl_controller_step(struct pl_controller *c, const struct pl_event *event, struct pl_now now);

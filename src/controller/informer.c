@@ -23,7 +23,8 @@ enum {
     WATCH_OPEN_TIMEOUT_MS = 30 * 1000,
     WATCH_SECONDS_MIN = 300, /* the server ends the watch after this to twice this ... */
     WATCH_SECONDS_LATE = 60, /* ... and if it is so late, it is not there any more */
-    INITIAL_MS_MAX = 2 * 60 * 1000, /* for what exists; then the server does not know the question */
+    INITIAL_MS_MAX =
+        2 * 60 * 1000, /* for what exists; then the server does not know the question */
     BACKOFF_BASE_MS = 800,
     BACKOFF_MAX_MS = 30 * 1000,
     RESUME_BACKOFF_MAX_MS = 5 * 1000,
@@ -110,22 +111,24 @@ static void path_add(const struct pl_informer *i, struct pl_buf *path)
 static void send(struct pl_informer *i, enum pl_action_type type, struct pl_buf *path)
 {
     due_set(i, UINT64_MAX);
-    i->request_id = pl__request(i->controller, &(struct pl_request){
-                                                   .type = type,
-                                                   .server = i->server,
-                                                   .method = "GET",
-                                                   .path = pl__buf_str(path),
-                                                   .timeout_ms = type == ACTION_WATCH ? WATCH_OPEN_TIMEOUT_MS
-                                                                                      : LIST_TIMEOUT_MS,
-                                                   .waiter = WAITER_INFORMER,
-                                                   .owner = i,
-                                               });
+    i->request_id =
+        pl__request(i->controller, &(struct pl_request){
+                                       .type = type,
+                                       .server = i->server,
+                                       .method = "GET",
+                                       .path = pl__buf_str(path),
+                                       .timeout_ms = type == ACTION_WATCH ? WATCH_OPEN_TIMEOUT_MS
+                                                                          : LIST_TIMEOUT_MS,
+                                       .waiter = WAITER_INFORMER,
+                                       .owner = i,
+                                   });
 }
 
 /* The token is opaque: it may hold anything. */
 static void query_escape(struct pl_buf *path, const char *text)
 {
-    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~";
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~";
 
     for (; *text; text++) {
         if (strchr(plain, *text))
@@ -237,7 +240,8 @@ static void failed(struct pl_informer *i, bool relist, int status, struct pl_str
 }
 
 /* What we broke off ourselves: the request is cancelled, then as any failure. */
-static void abandon(struct pl_informer *i, bool relist, int status, struct pl_str error, struct pl_now now)
+static void abandon(struct pl_informer *i, bool relist, int status, struct pl_str error,
+                    struct pl_now now)
 {
     pl__request_cancel(i->controller, i->request_id);
     failed(i, relist, status, error, -1, now);
@@ -278,8 +282,11 @@ static PL_SHAPE(mark_annotations, struct mark, mark_annotations_fields);
 
 static const struct pl_field mark_fields[] = {
     PL_FIELD("metadata.resourceVersion", F_STR, struct mark, version),
-    { .path = "metadata.annotations", .path_len = sizeof "metadata.annotations" - 1, .kind = F_MAP,
-      .offset = 0, .shape = &mark_annotations },
+    { .path = "metadata.annotations",
+      .path_len = sizeof "metadata.annotations" - 1,
+      .kind = F_MAP,
+      .offset = 0,
+      .shape = &mark_annotations },
 };
 static PL_SHAPE(mark_shape, struct mark, mark_fields);
 
@@ -310,8 +317,8 @@ static void object_unreadable(struct pl_informer *i, struct pl_json j, const str
     j.err = NULL;
     (void)pl__json_decode(&j, &identity_shape, &id);
     PL_LOG(c, PL_LOG_ERROR, "An object cannot be read and is left out",
-           { i->resource->kind,
-             pl__str_format(&c->reading, "%.*s/%.*s", PL_STR_ARG(id.namespace_), PL_STR_ARG(id.name)) },
+           { i->resource->kind, pl__str_format(&c->reading, "%.*s/%.*s", PL_STR_ARG(id.namespace_),
+                                               PL_STR_ARG(id.name)) },
            { "error", pl__error_text(&c->reading, error) });
     if (id.name.len)
         i->sink->gone(i->user, i, id.namespace_, id.name);
@@ -408,7 +415,8 @@ static void event_error(struct pl_informer *i, struct pl_json *j, struct pl_now 
         sync_start(i, now);
         return;
     }
-    abandon(i, !too_many, read ? (int)s.code : 0, read ? s.message : PL_STR("unreadable error event"), now);
+    abandon(i, !too_many, read ? (int)s.code : 0,
+            read ? s.message : PL_STR("unreadable error event"), now);
 }
 
 static void event_bookmark(struct pl_informer *i, struct pl_json *j)
@@ -435,7 +443,8 @@ static bool event_read(struct pl_informer *i, struct pl_str line, struct pl_now 
     pl__arena_reset(arena);
     pl__json_init(&j, line, PL_STR("watch"), arena, DEPTH_MAX, &error);
     if (event_split(&j, &type, &object) < 0 || !object.start) {
-        abandon(i, true, 0, error ? pl__error_text(arena, error) : PL_STR("watch: not an event"), now);
+        abandon(i, true, 0, error ? pl__error_text(arena, error) : PL_STR("watch: not an event"),
+                now);
         return false;
     }
     i->watch_events++;
@@ -637,12 +646,14 @@ static void watch_answer(struct pl_informer *i, const struct pl_event *e, struct
     }
     /* Cut in the middle, or refused for now: where we were still holds. Otherwise all anew. */
     bool server_error = e->status >= 500 && e->status != 504 && i->failures < WATCH_RETRIES_MAX;
-    bool goes_on = !i->initial && (e->status == 200 || e->status == 0 || e->status == 429 || server_error);
+    bool goes_on =
+        !i->initial && (e->status == 200 || e->status == 0 || e->status == 429 || server_error);
     uint64_t age_ms = now.mono_ms - i->watch_started_ms;
-    if (goes_on && age_ms >= (i->watch_events ? WATCH_LIVED_MS : WATCH_OPEN_TIMEOUT_MS + WATCH_LIVED_MS))
+    if (goes_on &&
+        age_ms >= (i->watch_events ? WATCH_LIVED_MS : WATCH_OPEN_TIMEOUT_MS + WATCH_LIVED_MS))
         i->failures = 0;
-    failed(i, !goes_on, e->status == 200 ? 0 : e->status, e->status == 200 ? e->error : answer_error(i, e),
-           e->retry_after_s, now);
+    failed(i, !goes_on, e->status == 200 ? 0 : e->status,
+           e->status == 200 ? e->error : answer_error(i, e), e->retry_after_s, now);
 }
 
 void pl__informer_answer(struct pl_informer *i, const struct pl_event *e, struct pl_now now)

@@ -81,16 +81,19 @@ struct pl_store {
     size_t object_bytes;
 };
 
-void pl__store_init(struct pl_store *s, const struct pl_shape *shape, const struct pl_allocator *allocator);
+void pl__store_init(struct pl_store *s, const struct pl_shape *shape,
+                    const struct pl_allocator *allocator);
 void pl__store_release(struct pl_store *s);
-struct pl_item *pl__store_find(const struct pl_store *s, struct pl_str namespace_, struct pl_str name);
+struct pl_item *pl__store_find(const struct pl_store *s, struct pl_str namespace_,
+                               struct pl_str name);
 
 /* Takes a packed copy of `object`, in place of an older one of that name. `*is_new` tells. */
 struct pl_item *pl__store_put(struct pl_store *s, const void *object, bool *is_new);
 void pl__store_remove(struct pl_store *s, struct pl_item *item);
 
 /* Calls `visit` for each; it may remove the item it is given. */
-void pl__store_each(struct pl_store *s, void (*visit)(struct pl_item *item, void *user), void *user);
+void pl__store_each(struct pl_store *s, void (*visit)(struct pl_item *item, void *user),
+                    void *user);
 
 struct pl_str pl__object_name(const struct pl_shape *shape, const void *object);
 struct pl_str pl__object_namespace(const struct pl_shape *shape, const void *object);
@@ -109,7 +112,8 @@ struct pl_timers {
     uint32_t count, capacity;
 };
 
-void pl__timers_set(struct pl_controller *c, struct pl_timers *t, struct pl_timer *timer, uint64_t due_ms);
+void pl__timers_set(struct pl_controller *c, struct pl_timers *t, struct pl_timer *timer,
+                    uint64_t due_ms);
 void pl__timers_remove(struct pl_timers *t, struct pl_timer *timer);
 void pl__timers_release(struct pl_controller *c, struct pl_timers *t);
 
@@ -149,24 +153,24 @@ struct pl_informer {
     void *user;
     uint32_t server;
     enum pl_informer_state state;
-    bool relist;           /* after waiting: list again, not only watch */
-    bool initial;          /* between the start of a WatchList and its end mark */
-    bool without_watchlist; /* this server answered that it has none */
-    bool on_fallback;      /* the fallback version is what is served */
-    bool preferred;        /* the preferred version was served once: never fall back again */
-    bool synced;           /* once, at least */
-    uint32_t generation;   /* counts syncs */
-    uint32_t failures;     /* in a row, for the backoff; forgotten after two good minutes */
-    uint64_t failed_ms;    /* when the last of them was to be over */
+    bool relist;               /* after waiting: list again, not only watch */
+    bool initial;              /* between the start of a WatchList and its end mark */
+    bool without_watchlist;    /* this server answered that it has none */
+    bool on_fallback;          /* the fallback version is what is served */
+    bool preferred;            /* the preferred version was served once: never fall back again */
+    bool synced;               /* once, at least */
+    uint32_t generation;       /* counts syncs */
+    uint32_t failures;         /* in a row, for the backoff; forgotten after two good minutes */
+    uint64_t failed_ms;        /* when the last of them was to be over */
     uint64_t failing_since_ms; /* when the first of them came */
     uint64_t request_id;
     uint64_t due_ms;
     uint64_t watch_started_ms;
     uint64_t watch_until_ms; /* the server should have ended it by then */
     uint64_t watch_events;
-    char version[24];      /* the resourceVersion to go on from */
-    char *page;            /* continue token of a chunked list */
-    char *partial;         /* an event that has not come whole */
+    char version[24]; /* the resourceVersion to go on from */
+    char *page;       /* continue token of a chunked list */
+    char *partial;    /* an event that has not come whole */
     size_t partial_len, partial_capacity;
 };
 
@@ -189,14 +193,14 @@ enum pl_remote_state {
     REMOTE_IDLE,       /* no kubeconfig yet, or the Cluster is not ready for it */
     REMOTE_CONNECTING, /* opened; the first probe is out */
     REMOTE_UP,
-    REMOTE_DOWN,       /* waits for `due_ms` to connect again */
-    REMOTE_BROKEN,     /* the kubeconfig is no good; waits for another */
+    REMOTE_DOWN,   /* waits for `due_ms` to connect again */
+    REMOTE_BROKEN, /* the kubeconfig is no good; waits for another */
 };
 
 /* One workload cluster. */
 struct pl_remote {
     enum pl_remote_state state;
-    bool requested; /* with connect_on_request: someone asked for it */
+    bool requested;  /* with connect_on_request: someone asked for it */
     uint32_t server; /* 0: none open */
     int64_t last_success_wall_ms;
     uint32_t failures; /* in a row */
@@ -238,7 +242,8 @@ struct pl_world {
 
 void pl__world_init(struct pl_controller *c);
 void pl__world_release(struct pl_controller *c);
-struct pl_entry *pl__world_find(const struct pl_world *w, struct pl_str namespace_, struct pl_str name);
+struct pl_entry *pl__world_find(const struct pl_world *w, struct pl_str namespace_,
+                                struct pl_str name);
 
 /* An object as the management API has it now. Versions older than the known one are ignored, unless
  * `any_version`: a server restored from a backup counts from lower numbers again. */
@@ -273,16 +278,17 @@ struct pl_work {
     struct pl_timer timer; /* first: when it is wanted */
     struct pl_item *item;
     enum pl_resource_id resource;
-    uint32_t in_flight;    /* writes without an answer: no second reconcile meanwhile */
-    bool again;            /* wanted while in flight */
-    bool round_failed;     /* one of the writes in flight, or just before, failed */
+    uint32_t in_flight; /* writes without an answer: no second reconcile meanwhile */
+    bool again;         /* wanted while in flight */
+    bool round_failed;  /* one of the writes in flight, or just before, failed */
     uint32_t failures;
-    uint64_t retry_ms;     /* after a failure: not before; 0: at once */
-    double tokens;         /* rounds of writing it may still do at once */
+    uint64_t retry_ms; /* after a failure: not before; 0: at once */
+    double tokens;     /* rounds of writing it may still do at once */
     uint64_t tokens_ms;
-    uint64_t cause_ms;     /* when the first change came in that it has not seen */
+    uint64_t cause_ms; /* when the first change came in that it has not seen */
     uint64_t queued_ms;
-    uint32_t disagreements; /* objects whose stored conditions say something else, at the last look */
+    uint32_t
+        disagreements; /* objects whose stored conditions say something else, at the last look */
 };
 
 /* Wanted at `due_ms`, or sooner if it already is. */
@@ -301,7 +307,14 @@ void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct p
 /* --- controller.c ----------------------------------------------------------------------------- */
 
 /* Who waits for an answer. */
-enum pl_waiter_type { WAITER_NONE, WAITER_INFORMER, WAITER_PROBE, WAITER_WRITE, WAITER_EVENT, WAITER_ELECTION };
+enum pl_waiter_type {
+    WAITER_NONE,
+    WAITER_INFORMER,
+    WAITER_PROBE,
+    WAITER_WRITE,
+    WAITER_EVENT,
+    WAITER_ELECTION
+};
 
 struct pl_request {
     enum pl_action_type type; /* ACTION_REQUEST or ACTION_WATCH */
@@ -334,13 +347,14 @@ void pl__stop(struct pl_controller *c, struct pl_str error);
 
 void pl__log(struct pl_controller *c, enum pl_log_level level, const char *message,
              const struct pl_log_pair *pairs, size_t pair_count);
-#define PL_LOG(c, level, message, ...)                                                              \
-    pl__log((c), (level), (message), (const struct pl_log_pair[]){ __VA_ARGS__ },                   \
+#define PL_LOG(c, level, message, ...)                                            \
+    pl__log((c), (level), (message), (const struct pl_log_pair[]){ __VA_ARGS__ }, \
             sizeof((const struct pl_log_pair[]){ __VA_ARGS__ }) / sizeof(struct pl_log_pair))
 
 uint64_t pl__random(struct pl_controller *c);
 /* `base_ms` doubled for each failure before, at most `max_ms`, plus up to as much again. */
-uint64_t pl__backoff_ms(struct pl_controller *c, uint32_t failures, uint64_t base_ms, uint64_t max_ms);
+uint64_t pl__backoff_ms(struct pl_controller *c, uint32_t failures, uint64_t base_ms,
+                        uint64_t max_ms);
 
 void *pl__alloc(struct pl_controller *c, size_t size);
 void pl__free(struct pl_controller *c, void *p, size_t size);

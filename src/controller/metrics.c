@@ -18,11 +18,13 @@ static void reconcile_metrics(struct pl_controller *c, struct pl_buf *b)
     static const char *const results[] = { "success", "error", "requeue" };
     uint64_t depth[2] = { 0 };
 
-    head(b, "controller_runtime_reconcile_total", "counter", "Total number of reconciliations per controller");
+    head(b, "controller_runtime_reconcile_total", "counter",
+         "Total number of reconciliations per controller");
     for (int k = 0; k < 2; k++) {
         for (int r = 0; r < 3; r++)
-            pl__buf_printf(b, "controller_runtime_reconcile_total{controller=\"%s\",result=\"%s\"} %llu\n",
-                           controllers[k], results[r], (unsigned long long)c->counts.reconciles[k][r]);
+            pl__buf_printf(
+                b, "controller_runtime_reconcile_total{controller=\"%s\",result=\"%s\"} %llu\n",
+                controllers[k], results[r], (unsigned long long)c->counts.reconciles[k][r]);
     }
     for (uint32_t i = 0; i < c->queue.count; i++) {
         const struct pl_work *w = (const struct pl_work *)(const void *)c->queue.heap[i];
@@ -34,8 +36,8 @@ static void reconcile_metrics(struct pl_controller *c, struct pl_buf *b)
                        controllers[k], (unsigned long long)depth[k]);
     head(b, "workqueue_adds_total", "counter", "Total number of adds handled by the work queue");
     for (int k = 0; k < 2; k++)
-        pl__buf_printf(b, "workqueue_adds_total{controller=\"%s\",name=\"%s\"} %llu\n", controllers[k],
-                       controllers[k], (unsigned long long)c->counts.adds[k]);
+        pl__buf_printf(b, "workqueue_adds_total{controller=\"%s\",name=\"%s\"} %llu\n",
+                       controllers[k], controllers[k], (unsigned long long)c->counts.adds[k]);
 }
 
 static void label_add(struct pl_buf *b, struct pl_str value)
@@ -80,11 +82,13 @@ static void condition_metrics(struct pl_controller *c, struct pl_buf *b)
     head(b, kcp_name, "gauge", "The condition of a kubeadmcontrolplane");
     for (const struct pl_entry *e = c->world.first; e; e = e->next) {
         for (const struct pl_item *i = e->items[RESOURCE_KCPS]; i; i = i->next_in_entry)
-            conditions_of(b, kcp_name, e, i->object, &((const struct pl_kcp *)i->object)->conditions);
+            conditions_of(b, kcp_name, e, i->object,
+                          &((const struct pl_kcp *)i->object)->conditions);
     }
     head(b, md_name, "gauge", "The condition of a machinedeployment");
     for (const struct pl_entry *e = c->world.first; e; e = e->next) {
-        for (const struct pl_item *i = e->items[RESOURCE_MACHINE_DEPLOYMENTS]; i; i = i->next_in_entry)
+        for (const struct pl_item *i = e->items[RESOURCE_MACHINE_DEPLOYMENTS]; i;
+             i = i->next_in_entry)
             conditions_of(b, md_name, e, i->object,
                           &((const struct pl_machine_deployment *)i->object)->conditions);
     }
@@ -92,14 +96,20 @@ static void condition_metrics(struct pl_controller *c, struct pl_buf *b)
 
 static void remote_metrics(struct pl_controller *c, struct pl_buf *b)
 {
-    head(b, "capi_cluster_cache_connection_up", "gauge", "Whether the connection to the cluster is up");
+    head(b, "capi_cluster_cache_connection_up", "gauge",
+         "Whether the connection to the cluster is up");
     for (const struct pl_entry *e = c->world.first; e; e = e->next)
-        pl__buf_printf(b, "capi_cluster_cache_connection_up{cluster_name=\"%s\",cluster_namespace=\"%s\"} %d\n",
-                       e->name, e->namespace_, e->remote.state == REMOTE_UP);
-    head(b, "plimsoll_evidence_age_seconds", "gauge", "Seconds since the last successful probe of the cluster");
+        pl__buf_printf(
+            b,
+            "capi_cluster_cache_connection_up{cluster_name=\"%s\",cluster_namespace=\"%s\"} %d\n",
+            e->name, e->namespace_, e->remote.state == REMOTE_UP);
+    head(b, "plimsoll_evidence_age_seconds", "gauge",
+         "Seconds since the last successful probe of the cluster");
     for (const struct pl_entry *e = c->world.first; e; e = e->next) {
         if (e->remote.last_success_wall_ms)
-            pl__buf_printf(b, "plimsoll_evidence_age_seconds{cluster_name=\"%s\",cluster_namespace=\"%s\"} %.3f\n",
+            pl__buf_printf(b,
+                           "plimsoll_evidence_age_seconds{cluster_name=\"%s\",cluster_namespace=\"%"
+                           "s\"} %.3f\n",
                            e->name, e->namespace_,
                            (double)(c->now.wall_ms - e->remote.last_success_wall_ms) / 1000);
     }
@@ -113,8 +123,8 @@ static void verdict_metrics(struct pl_controller *c, struct pl_now now, struct p
     const struct pl_report *report = NULL;
     size_t pending;
 
-    if (pl_controller_snapshot(c, (struct pl_str){ 0 }, (struct pl_str){ 0 }, now, &c->scratch, s, &pending,
-                               NULL) < 0 ||
+    if (pl_controller_snapshot(c, (struct pl_str){ 0 }, (struct pl_str){ 0 }, now, &c->scratch, s,
+                               &pending, NULL) < 0 ||
         pl__evaluate(s, options, &c->scratch, &report, NULL) < 0)
         return;
     head(b, "plimsoll_condition", "gauge", "A condition as judged now, with the row that decided");
@@ -124,10 +134,12 @@ static void verdict_metrics(struct pl_controller *c, struct pl_now now, struct p
             continue;
         for (size_t k = 0; k < o->verdict_count; k++) {
             const struct pl_verdict *v = &o->verdicts[k];
-            pl__buf_printf(b, "plimsoll_condition{kind=\"%s\",namespace=\"%.*s\",name=\"%.*s\",type=\"%s\","
-                              "status=\"%s\",reason=\"",
-                           o->kind, PL_STR_ARG(o->namespace_), PL_STR_ARG(o->name), v->type,
-                           pl_status_name(v->status));
+            pl__buf_printf(
+                b,
+                "plimsoll_condition{kind=\"%s\",namespace=\"%.*s\",name=\"%.*s\",type=\"%s\","
+                "status=\"%s\",reason=\"",
+                o->kind, PL_STR_ARG(o->namespace_), PL_STR_ARG(o->name), v->type,
+                pl_status_name(v->status));
             label_add(b, v->reason);
             pl__buf_printf(b, "\",row=\"%s\"} 1\n", v->row);
         }
@@ -143,7 +155,8 @@ static void own_metrics(struct pl_controller *c, struct pl_buf *b)
     for (const struct pl_entry *e = c->world.first; e; e = e->next) {
         for (const struct pl_item *i = e->items[RESOURCE_KCPS]; i; i = i->next_in_entry)
             disagreements += i->work->disagreements;
-        for (const struct pl_item *i = e->items[RESOURCE_MACHINE_DEPLOYMENTS]; i; i = i->next_in_entry)
+        for (const struct pl_item *i = e->items[RESOURCE_MACHINE_DEPLOYMENTS]; i;
+             i = i->next_in_entry)
             disagreements += i->work->disagreements;
     }
     head(b, "plimsoll_disagreements", "gauge",
@@ -156,7 +169,9 @@ static void own_metrics(struct pl_controller *c, struct pl_buf *b)
         pl__buf_printf(b, "plimsoll_cause_to_condition_seconds_bucket{le=\"%s\"} %llu\n", bounds[i],
                        (unsigned long long)sum);
     }
-    pl__buf_printf(b, "plimsoll_cause_to_condition_seconds_sum %.6f\nplimsoll_cause_to_condition_seconds_count %llu\n",
+    pl__buf_printf(b,
+                   "plimsoll_cause_to_condition_seconds_sum "
+                   "%.6f\nplimsoll_cause_to_condition_seconds_count %llu\n",
                    c->counts.cause_sum_s, (unsigned long long)c->counts.cause_count);
 
     const struct {
@@ -165,12 +180,14 @@ static void own_metrics(struct pl_controller *c, struct pl_buf *b)
     } counters[] = {
         { "plimsoll_writes_total", "Status writes sent", c->counts.writes },
         { "plimsoll_write_errors_total", "Status writes that failed", c->counts.write_errors },
-        { "plimsoll_writes_saved_total", "Objects looked at that needed no write", c->counts.writes_saved },
+        { "plimsoll_writes_saved_total", "Objects looked at that needed no write",
+          c->counts.writes_saved },
         { "plimsoll_events_total", "Kubernetes Events sent", c->counts.events_sent },
         { "plimsoll_lists_total", "Pages of lists asked for", c->counts.lists },
         { "plimsoll_watches_total", "Watches opened", c->counts.watches },
         { "plimsoll_watch_events_total", "Events that watches delivered", c->counts.watch_events },
-        { "plimsoll_relists_total", "Times a kind was read anew after a failure", c->counts.relists },
+        { "plimsoll_relists_total", "Times a kind was read anew after a failure",
+          c->counts.relists },
     };
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
         head(b, counters[i].name, "counter", counters[i].help);
@@ -190,7 +207,8 @@ void pl_controller_metrics(struct pl_controller *c, struct pl_now now, struct pl
     /* Without an election there is nobody to give way to. */
     head(out, "leader_election_master_status", "gauge", "Whether this instance leads");
     pl__buf_printf(out, "leader_election_master_status{name=\"%s\"} %d\n",
-                   c->options.lease_name ? c->options.lease_name : "plimsoll", pl_controller_is_leader(c));
+                   c->options.lease_name ? c->options.lease_name : "plimsoll",
+                   pl_controller_is_leader(c));
     remote_metrics(c, out);
     condition_metrics(c, out);
     verdict_metrics(c, now, out);

@@ -52,7 +52,8 @@ static void grow(struct pl_controller *c, struct pl_timers *t)
     t->capacity = capacity;
 }
 
-void pl__timers_set(struct pl_controller *c, struct pl_timers *t, struct pl_timer *timer, uint64_t due_ms)
+void pl__timers_set(struct pl_controller *c, struct pl_timers *t, struct pl_timer *timer,
+                    uint64_t due_ms)
 {
     if (due_ms == UINT64_MAX) {
         pl__timers_remove(t, timer);

@@ -20,7 +20,7 @@ enum {
     CONFLICT_RETRY_MS = 10,
     BUSY_RETRY_MS = 100,
     MESSAGE_BYTES_MAX = 32768, /* maxLength of a condition's message */
-    CONFLICTS_MAX = 5, /* in a row, before they count as any failure */
+    CONFLICTS_MAX = 5,         /* in a row, before they count as any failure */
     RETRY_AFTER_S_MAX = 5 * 60,
 };
 
@@ -91,8 +91,8 @@ static void copy_list(const struct pl_item *first, struct pl_arena *arena, struc
     }
 }
 
-#define COPY(resource, field, wanted_)                                                              \
-    copy_list(e->items[resource], arena, (struct pl_list *)(void *)&s->objects.field,               \
+#define COPY(resource, field, wanted_)                                                \
+    copy_list(e->items[resource], arena, (struct pl_list *)(void *)&s->objects.field, \
               sizeof *s->objects.field.items, w, wanted_)
 
 static void snapshot_build(const struct pl_controller *c, const struct pl_work *w,
@@ -115,7 +115,8 @@ static void snapshot_build(const struct pl_controller *c, const struct pl_work *
         pl__remote_observe(e, arena, &s->workloads.items[0]);
     } else {
         s->objects.machine_deployments.items = PL_NEW(arena, struct pl_machine_deployment, 1);
-        s->objects.machine_deployments.items[0] = *(const struct pl_machine_deployment *)w->item->object;
+        s->objects.machine_deployments.items[0] =
+            *(const struct pl_machine_deployment *)w->item->object;
         s->objects.machine_deployments.count = 1;
         COPY(RESOURCE_MACHINE_SETS, machine_sets, any);
     }
@@ -139,12 +140,14 @@ int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, st
         { (struct pl_list *)(void *)&s->objects.machines, RESOURCE_MACHINES },
         { (struct pl_list *)(void *)&s->objects.machine_deployments, RESOURCE_MACHINE_DEPLOYMENTS },
         { (struct pl_list *)(void *)&s->objects.machine_sets, RESOURCE_MACHINE_SETS },
-        { (struct pl_list *)(void *)&s->objects.machine_health_checks, RESOURCE_MACHINE_HEALTH_CHECKS },
+        { (struct pl_list *)(void *)&s->objects.machine_health_checks,
+          RESOURCE_MACHINE_HEALTH_CHECKS },
         { (struct pl_list *)(void *)&s->objects.machine_pools, RESOURCE_MACHINE_POOLS },
     };
     for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
         size_t size = pl__resources[lists[k].resource].shape->size;
-        lists[k].list->items = pl__arena_array(arena, c->world.stores[lists[k].resource].count, size);
+        lists[k].list->items =
+            pl__arena_array(arena, c->world.stores[lists[k].resource].count, size);
         lists[k].list->present = true;
     }
     s->workloads.items = PL_NEW(arena, struct pl_workload, c->world.entry_count);
@@ -157,7 +160,8 @@ int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, st
         for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
             size_t size = pl__resources[lists[k].resource].shape->size;
             for (const struct pl_item *i = e->items[lists[k].resource]; i; i = i->next_in_entry)
-                memcpy((char *)lists[k].list->items + lists[k].list->count++ * size, i->object, size);
+                memcpy((char *)lists[k].list->items + lists[k].list->count++ * size, i->object,
+                       size);
         }
         *pending += pl__remote_pending(e);
         pl__remote_observe(e, arena, &s->workloads.items[s->workloads.count++]);
@@ -192,15 +196,17 @@ static struct pl_str message_of(const struct pl_verdict *v)
 
 static bool differs(const struct pl_verdict *v)
 {
-    return !v->kept && (v->status != v->stored_status || !pl__str_equal(v->reason, v->stored_reason) ||
-                        !pl__str_equal(message_of(v), v->stored_message));
+    return !v->kept &&
+           (v->status != v->stored_status || !pl__str_equal(v->reason, v->stored_reason) ||
+            !pl__str_equal(message_of(v), v->stored_message));
 }
 
 /* observedGeneration follows even when nothing else does: `kubectl wait` looks at it. */
 static bool generation_behind(const struct pl_verdict *v, const struct pl_conditions *stored)
 {
     for (uint32_t i = 0; i < stored->count; i++) {
-        if (strcmp(pl__condition_type_name((enum pl_condition_type)stored->items[i].type), v->type) == 0)
+        if (strcmp(pl__condition_type_name((enum pl_condition_type)stored->items[i].type),
+                   v->type) == 0)
             return !v->kept && v->has_observed_generation &&
                    stored->items[i].observed_generation != v->observed_generation;
     }
@@ -310,7 +316,8 @@ static struct pl_str object_label(struct pl_controller *c, const struct pl_objec
     return pl__str_format(&c->scratch, "%.*s/%.*s", PL_STR_ARG(o->namespace_), PL_STR_ARG(o->name));
 }
 
-static void transition_log(struct pl_controller *c, const struct pl_object *o, const struct pl_verdict *v)
+static void transition_log(struct pl_controller *c, const struct pl_object *o,
+                           const struct pl_verdict *v)
 {
     PL_LOG(c, PL_LOG_INFO, "Condition changes", { o->kind, object_label(c, o) },
            { "type", pl__str(v->type) }, { "status", pl__str(pl_status_name(v->status)) },
@@ -384,8 +391,8 @@ static uint64_t apply(struct pl_controller *c, struct pl_work *w, const struct p
 {
     const struct pl_resource *r = &pl__resources[resource];
     struct pl_str path = pl__str_format(
-        &c->scratch, "/apis/%s/%s/namespaces/%.*s/%s/%.*s/status?fieldManager=plimsoll&force=true", r->group,
-        r->version, PL_STR_ARG(o->namespace_), r->plural, PL_STR_ARG(o->name));
+        &c->scratch, "/apis/%s/%s/namespaces/%.*s/%s/%.*s/status?fieldManager=plimsoll&force=true",
+        r->group, r->version, PL_STR_ARG(o->namespace_), r->plural, PL_STR_ARG(o->name));
 
     c->counts.writes++;
     c->writes_in_flight++;
@@ -508,7 +515,8 @@ void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now
         c->counts.reconciles[md][1]++;
         PL_LOG(c, PL_LOG_ERROR, "Judging failed",
                { pl__resources[w->resource].kind,
-                 pl__str_format(&c->scratch, "%.*s/%.*s", PL_STR_ARG(meta->namespace_), PL_STR_ARG(meta->name)) },
+                 pl__str_format(&c->scratch, "%.*s/%.*s", PL_STR_ARG(meta->namespace_),
+                                PL_STR_ARG(meta->name)) },
                { "error", pl__error_text(&c->scratch, error) });
         return;
     }
@@ -546,7 +554,8 @@ static void answer_cache(struct pl_controller *c, enum pl_resource_id resource, 
     if (pl__object_decode(&j, (enum pl_kind)r->model_kind, false, object) < 0)
         return;
     const struct pl_meta *meta = object;
-    const struct pl_item *known = pl__store_find(&c->world.stores[resource], meta->namespace_, meta->name);
+    const struct pl_item *known =
+        pl__store_find(&c->world.stores[resource], meta->namespace_, meta->name);
     if (known && pl__str_equal(((const struct pl_meta *)known->object)->uid, meta->uid))
         pl__world_put(c, resource, object, 0, false);
 }
@@ -564,13 +573,17 @@ static uint64_t write_failed(struct pl_controller *c, struct pl_work *w, const s
     if (e->status == 409 && w->failures < CONFLICTS_MAX)
         delay = CONFLICT_RETRY_MS;
     if (e->retry_after_s > 0) {
-        uint64_t asked = (uint64_t)(e->retry_after_s < RETRY_AFTER_S_MAX ? e->retry_after_s : RETRY_AFTER_S_MAX) * 1000;
+        uint64_t asked = (uint64_t)(e->retry_after_s < RETRY_AFTER_S_MAX ? e->retry_after_s
+                                                                         : RETRY_AFTER_S_MAX) *
+                         1000;
         delay = delay < asked ? asked : delay;
     }
     PL_LOG(c, e->status == 409 || e->status == 429 ? PL_LOG_DEBUG : PL_LOG_INFO,
            "Writing conditions failed, will try again", { "kind", context },
            { "status", pl__str_format(&c->scratch, "%d", e->status) },
-           { "error", e->status ? (struct pl_str){ e->body.ptr, e->body.len < 300 ? e->body.len : 300 } : e->error });
+           { "error", e->status
+                          ? (struct pl_str){ e->body.ptr, e->body.len < 300 ? e->body.len : 300 }
+                          : e->error });
     return now.mono_ms + delay;
 }
 
@@ -598,5 +611,6 @@ void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct p
         pl__queue_add(c, w, w->retry_ms > now.mono_ms ? w->retry_ms : now.mono_ms);
     }
     if (ok && !gone && resource_of_kind(context.ptr) != RESOURCE_COUNT)
-        answer_cache(c, resource_of_kind(context.ptr), e->body); /* last: it may be the end of `w` */
+        answer_cache(c, resource_of_kind(context.ptr),
+                     e->body); /* last: it may be the end of `w` */
 }

@@ -22,9 +22,11 @@ enum {
     RECONNECT_MS = 30 * 1000,
     RECONNECT_MS_MAX = 5 * 60 * 1000,
     READS_FAILED_MAX = 3, /* in a row, until a first look that fails in passing is an answer ... */
-    READS_STALE_MS = 2 * 60 * 1000, /* ... and how long what was read before is good for, without the watch */
-    OBJECTS_MAX = 10 * CONTROL_PLANE_MACHINES_MAX, /* of one kind: a server cannot fill our memory */
-    ERROR_BYTES_MAX = 1024, /* of a text that ends in a condition's message */
+    READS_STALE_MS =
+        2 * 60 * 1000, /* ... and how long what was read before is good for, without the watch */
+    OBJECTS_MAX =
+        10 * CONTROL_PLANE_MACHINES_MAX, /* of one kind: a server cannot fill our memory */
+    ERROR_BYTES_MAX = 1024,              /* of a text that ends in a condition's message */
 };
 
 /* --- its informers ---------------------------------------------------------------------------- */
@@ -62,7 +64,8 @@ static void remote_object(void *user, struct pl_informer *i, const void *object)
 {
     struct pl_entry *e = user;
     struct pl_store *store = store_of(e, i);
-    struct pl_item *known = pl__store_find(store, PL_STR(""), pl__object_name(store->shape, object));
+    struct pl_item *known =
+        pl__store_find(store, PL_STR(""), pl__object_name(store->shape, object));
     uint64_t version = pl__object_version(store->shape, object);
     bool is_new;
 
@@ -76,7 +79,8 @@ static void remote_object(void *user, struct pl_informer *i, const void *object)
     changed(e);
 }
 
-static void remote_gone(void *user, struct pl_informer *i, struct pl_str namespace_, struct pl_str name)
+static void remote_gone(void *user, struct pl_informer *i, struct pl_str namespace_,
+                        struct pl_str name)
 {
     struct pl_entry *e = user;
     struct pl_item *item = pl__store_find(store_of(e, i), PL_STR(""), name);
@@ -136,8 +140,8 @@ static void remote_failed(void *user, struct pl_informer *i, int status, struct 
     changed(e);
 }
 
-static const struct pl_informer_sink remote_sink = { remote_object, remote_gone, remote_synced, remote_failed,
-                                                     timer_update };
+static const struct pl_informer_sink remote_sink = { remote_object, remote_gone, remote_synced,
+                                                     remote_failed, timer_update };
 
 /* --- life ------------------------------------------------------------------------------------- */
 
@@ -211,13 +215,14 @@ void pl__remote_release(struct pl_entry *e)
 static void probe_send(struct pl_entry *e)
 {
     due_set(e, UINT64_MAX);
-    e->remote.probe_id = pl__request(e->controller, &(struct pl_request){ .type = ACTION_REQUEST,
-                                                                          .server = e->remote.server,
-                                                                          .method = "GET",
-                                                                          .path = PL_STR("/"),
-                                                                          .timeout_ms = PROBE_TIMEOUT_MS,
-                                                                          .waiter = WAITER_PROBE,
-                                                                          .owner = e });
+    e->remote.probe_id =
+        pl__request(e->controller, &(struct pl_request){ .type = ACTION_REQUEST,
+                                                         .server = e->remote.server,
+                                                         .method = "GET",
+                                                         .path = PL_STR("/"),
+                                                         .timeout_ms = PROBE_TIMEOUT_MS,
+                                                         .waiter = WAITER_PROBE,
+                                                         .owner = e });
 }
 
 static const struct pl_secret *kubeconfig_of(const struct pl_entry *e)
@@ -238,7 +243,8 @@ static void broken(struct pl_entry *e, struct pl_str error)
     if (e->remote.failures < PROBE_FAILURES_MAX)
         e->remote.failures = PROBE_FAILURES_MAX;
     PL_LOG(c, PL_LOG_ERROR, "The kubeconfig of a workload cluster cannot be used",
-           { "Cluster", pl__str_format(&c->scratch, "%s/%s", e->namespace_, e->name) }, { "error", error });
+           { "Cluster", pl__str_format(&c->scratch, "%s/%s", e->namespace_, e->name) },
+           { "error", error });
     changed(e);
 }
 
@@ -314,10 +320,12 @@ static void down(struct pl_entry *e, struct pl_str error, struct pl_now now)
     r->error = pl__strdup(c, error);
     distrust(e);
     r->state = REMOTE_DOWN;
-    due_set(e, now.mono_ms + pl__backoff_ms(c, r->connect_failures, RECONNECT_MS / 2, RECONNECT_MS_MAX));
+    due_set(e, now.mono_ms +
+                   pl__backoff_ms(c, r->connect_failures, RECONNECT_MS / 2, RECONNECT_MS_MAX));
     r->connect_failures++;
     PL_LOG(c, PL_LOG_INFO, "Connection to a workload cluster is down",
-           { "Cluster", pl__str_format(&c->scratch, "%s/%s", e->namespace_, e->name) }, { "error", error });
+           { "Cluster", pl__str_format(&c->scratch, "%s/%s", e->namespace_, e->name) },
+           { "error", error });
     changed(e);
 }
 
@@ -325,8 +333,9 @@ void pl__remote_probe_answer(struct pl_entry *e, const struct pl_event *event, s
 {
     struct pl_remote *r = &e->remote;
     struct pl_controller *c = e->controller;
-    struct pl_str error = event->status ? pl__str_format(&c->scratch, "the API server answered %d", event->status)
-                                        : event->error;
+    struct pl_str error =
+        event->status ? pl__str_format(&c->scratch, "the API server answered %d", event->status)
+                      : event->error;
     bool ok = event->status == 200;
 
     r->probe_id = 0;
@@ -464,8 +473,8 @@ void pl__remote_observe(const struct pl_entry *e, struct pl_arena *arena, struct
     w->cluster = pl__str_format(arena, "%s/%s", e->namespace_, e->name);
     w->connection = (struct pl_connection){ .present = true,
                                             .state = r->state == REMOTE_BROKEN ? CONNECTION_FAILED
-                                                     : reads                    ? CONNECTION_CONNECTED
-                                                                                : CONNECTION_DOWN,
+                                                     : reads ? CONNECTION_CONNECTED
+                                                             : CONNECTION_DOWN,
                                             .error = pl__str(r->error),
                                             .last_probe_success_ms = r->last_success_wall_ms,
                                             .consecutive_failures = r->failures };

@@ -45,12 +45,14 @@ static bool has_meta(const struct pl_shape *shape)
 
 struct pl_str pl__object_name(const struct pl_shape *shape, const void *object)
 {
-    return has_meta(shape) ? ((const struct pl_meta *)object)->name : *(const struct pl_str *)object;
+    return has_meta(shape) ? ((const struct pl_meta *)object)->name
+                           : *(const struct pl_str *)object;
 }
 
 struct pl_str pl__object_namespace(const struct pl_shape *shape, const void *object)
 {
-    return has_meta(shape) ? ((const struct pl_meta *)object)->namespace_ : (struct pl_str){ "", 0 };
+    return has_meta(shape) ? ((const struct pl_meta *)object)->namespace_
+                           : (struct pl_str){ "", 0 };
 }
 
 uint64_t pl__object_version(const struct pl_shape *shape, const void *object)
@@ -62,7 +64,8 @@ uint64_t pl__object_version(const struct pl_shape *shape, const void *object)
     return ((const struct pl_meta *)object)->resource_version;
 }
 
-void pl__store_init(struct pl_store *s, const struct pl_shape *shape, const struct pl_allocator *allocator)
+void pl__store_init(struct pl_store *s, const struct pl_shape *shape,
+                    const struct pl_allocator *allocator)
 {
     *s = (struct pl_store){ .shape = shape, .allocator = allocator };
 }
@@ -109,7 +112,8 @@ static struct pl_item *find(const struct pl_store *s, uint64_t hash, struct pl_s
     return NULL;
 }
 
-struct pl_item *pl__store_find(const struct pl_store *s, struct pl_str namespace_, struct pl_str name)
+struct pl_item *pl__store_find(const struct pl_store *s, struct pl_str namespace_,
+                               struct pl_str name)
 {
     return find(s, pl__hash(namespace_, name), namespace_, name);
 }

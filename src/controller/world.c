@@ -7,7 +7,8 @@
 
 enum { BUCKETS_FIRST = 64 };
 
-struct pl_entry *pl__world_find(const struct pl_world *w, struct pl_str namespace_, struct pl_str name)
+struct pl_entry *pl__world_find(const struct pl_world *w, struct pl_str namespace_,
+                                struct pl_str name)
 {
     uint64_t hash = pl__hash(namespace_, name);
 
@@ -37,7 +38,8 @@ static void buckets_grow(struct pl_controller *c)
     w->bucket_count = bucket_count;
 }
 
-static struct pl_entry *entry_new(struct pl_controller *c, struct pl_str namespace_, struct pl_str name)
+static struct pl_entry *entry_new(struct pl_controller *c, struct pl_str namespace_,
+                                  struct pl_str name)
 {
     struct pl_world *w = &c->world;
     struct pl_entry *e = pl__alloc(c, sizeof *e);
@@ -140,10 +142,9 @@ static bool is_reconciled(enum pl_resource_id resource)
 static void work_make(struct pl_controller *c, struct pl_item *item, enum pl_resource_id resource)
 {
     item->work = pl__alloc(c, sizeof *item->work);
-    *item->work = (struct pl_work){ .item = item,
-                                    .resource = resource,
-                                    .timer = { UINT64_MAX, UINT32_MAX },
-                                    .tokens = 1e9 };
+    *item->work = (struct pl_work){
+        .item = item, .resource = resource, .timer = { UINT64_MAX, UINT32_MAX }, .tokens = 1e9
+    };
 }
 
 static void item_remove(struct pl_controller *c, enum pl_resource_id resource, struct pl_item *item)
@@ -244,7 +245,8 @@ static void management_object(void *user, struct pl_informer *i, const void *obj
     pl__world_put(c, resource_of(c, i), object, i->generation, pl__informer_syncing(i));
 }
 
-static void management_gone(void *user, struct pl_informer *i, struct pl_str namespace_, struct pl_str name)
+static void management_gone(void *user, struct pl_informer *i, struct pl_str namespace_,
+                            struct pl_str name)
 {
     struct pl_controller *c = user;
     enum pl_resource_id resource = resource_of(c, i);
@@ -294,14 +296,16 @@ static void management_failed(void *user, struct pl_informer *i, int status, str
     if (i->synced)
         return;
     if (status == 404)
-        pl__stop(c, pl__str_format(a,
-                                   "the API server does not know %s.%s (%s or %s): install Cluster API's "
-                                   "CRDs, or point --kubeconfig at the management cluster",
-                                   plural, i->resource->group, i->resource->version,
-                                   i->resource->fallback ? i->resource->fallback : "none"));
+        pl__stop(c, pl__str_format(
+                        a,
+                        "the API server does not know %s.%s (%s or %s): install Cluster API's "
+                        "CRDs, or point --kubeconfig at the management cluster",
+                        plural, i->resource->group, i->resource->version,
+                        i->resource->fallback ? i->resource->fallback : "none"));
     else if (status == 403)
-        pl__stop(c, pl__str_format(a, "missing permission: %.*s; grant it with the roles in deploy/rbac",
-                                   PL_STR_ARG(error)));
+        pl__stop(
+            c, pl__str_format(a, "missing permission: %.*s; grant it with the roles in deploy/rbac",
+                              PL_STR_ARG(error)));
     else if (status == 401)
         pl__stop(c, pl__str_format(a, "the API server does not accept the credentials: %.*s",
                                    PL_STR_ARG(error)));
@@ -310,7 +314,8 @@ static void management_failed(void *user, struct pl_informer *i, int status, str
                                    PL_STR_ARG(error)));
     /* Someone who only reads waits at a prompt: the first failure is the answer. */
     else if (status == 0 && (i->failures >= 3 || c->options.reads_only))
-        pl__stop(c, pl__str_format(a, "cannot reach the management API server: %.*s", PL_STR_ARG(error)));
+        pl__stop(c, pl__str_format(a, "cannot reach the management API server: %.*s",
+                                   PL_STR_ARG(error)));
 }
 
 static const struct pl_informer_sink management_sink = { .object = management_object,
@@ -322,7 +327,8 @@ void pl__world_init(struct pl_controller *c)
 {
     for (int i = 0; i < RESOURCE_MANAGEMENT_COUNT; i++) {
         pl__store_init(&c->world.stores[i], pl__resources[i].shape, c->options.allocator);
-        pl__informer_init(&c->world.informers[i], c, (enum pl_resource_id)i, 0, &management_sink, c);
+        pl__informer_init(&c->world.informers[i], c, (enum pl_resource_id)i, 0, &management_sink,
+                          c);
     }
 }
 

@@ -30,8 +30,8 @@ static bool all_say_the_same(const struct pl_machine_state *s, int first, int en
 }
 
 /* The lines of one Machine, "" when it has nothing to say. */
-static struct pl_str lines_of(struct pl_pass *p, const struct pl_machine_state *s, int first, int end,
-                              struct pl_aggregate *sum)
+static struct pl_str lines_of(struct pl_pass *p, const struct pl_machine_state *s, int first,
+                              int end, struct pl_aggregate *sum)
 {
     bool provisioning = s->machine->provider_id.len == 0;
     struct pl_buf text;

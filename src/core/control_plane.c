@@ -1,7 +1,8 @@
 #include "core/control_plane.h"
 
 /* The Cluster that owns it, else the one its label names. */
-static struct pl_str cluster_name_of(const struct pl_kcp *kcp, const struct pl_owner_reference **owner)
+static struct pl_str cluster_name_of(const struct pl_kcp *kcp,
+                                     const struct pl_owner_reference **owner)
 {
     for (uint32_t i = 0; i < kcp->meta.owners.count; i++) {
         const struct pl_owner_reference *o = &kcp->meta.owners.items[i];
@@ -40,10 +41,11 @@ int pl__control_plane_gather(struct pl_pass *p, const struct pl_kcp *kcp,
     for (uint32_t i = cp->cluster_machines.first; i < cp->cluster_machines.end; i++)
         count += is_control_plane_machine(&s->objects.machines.items[i], kcp);
     if (count > CONTROL_PLANE_MACHINES_MAX)
-        return pl__error(p->arena, err, PL_LIMIT,
-                         "%.*s: KubeadmControlPlane %.*s/%.*s has %zu Machines, at most %d can be judged",
-                         PL_STR_ARG(s->source), PL_STR_ARG(namespace_), PL_STR_ARG(kcp->meta.name),
-                         count, CONTROL_PLANE_MACHINES_MAX);
+        return pl__error(
+            p->arena, err, PL_LIMIT,
+            "%.*s: KubeadmControlPlane %.*s/%.*s has %zu Machines, at most %d can be judged",
+            PL_STR_ARG(s->source), PL_STR_ARG(namespace_), PL_STR_ARG(kcp->meta.name), count,
+            CONTROL_PLANE_MACHINES_MAX);
 
     cp->machines = PL_NEW(p->arena, struct pl_machine_state, count);
     for (uint32_t i = cp->cluster_machines.first; i < cp->cluster_machines.end; i++) {

@@ -5,7 +5,7 @@
 
 enum { OBJECTS_NAMED_MAX = 5, MACHINES_NAMED_MAX = 3 };
 
-#define MINUTES(n) ((int64_t)(n) * 60 * 1000)
+#define MINUTES(n) ((int64_t)(n)*60 * 1000)
 
 static const int64_t stale_after_ms = MINUTES(15);
 static const int64_t drain_slow_after_ms = MINUTES(5);
@@ -65,7 +65,8 @@ static const struct {
 };
 enum { DRAIN_CAUSE_COUNT = sizeof drain_causes / sizeof drain_causes[0] };
 
-static bool drains_slowly(const struct pl_pass *p, const struct pl_machine *m, struct pl_str *message)
+static bool drains_slowly(const struct pl_pass *p, const struct pl_machine *m,
+                          struct pl_str *message)
 {
     const struct pl_condition *deleting = pl__condition_find(&m->conditions, COND_DELETING);
 
@@ -190,7 +191,8 @@ static void step_fill(struct pl_pass *p, const struct pl_control_plane *cp,
     if (rule->action == DELETION_DELETE_ALL)
         names_of_machines(p, cp, step);
     /* Rows that are about one Machine hold only when there is a next one. */
-    assert(next || (rule->action != DELETION_REMOVE_MEMBER && rule->action != DELETION_DELETE_MACHINE));
+    assert(next ||
+           (rule->action != DELETION_REMOVE_MEMBER && rule->action != DELETION_DELETE_MACHINE));
     if (rule->action == DELETION_REMOVE_MEMBER)
         step->member_removed = next->node_name;
     if (rule->action == DELETION_DELETE_MACHINE) {
@@ -235,7 +237,8 @@ bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct p
     const struct pl_kcp *kcp = cp->kcp;
     struct pl_verdict *v = &cp->deleting;
     struct pl_deleting_facts f = { .deleting = kcp->meta.deleted_ms != 0 };
-    struct pl_str object = pl__object_ref(p, "KubeadmControlPlane", kcp->meta.namespace_, kcp->meta.name);
+    struct pl_str object =
+        pl__object_ref(p, "KubeadmControlPlane", kcp->meta.namespace_, kcp->meta.name);
     struct pl_text texts[8] = { { "objects", { 0 } } };
     const struct pl_machine *next = NULL;
     size_t deleting_count = 0;
@@ -279,8 +282,8 @@ bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct p
     }
     struct pl_judgement j = pl__judge(&pl__kcp_deleting, pl__kcp_deleting_facts(&f), p->profile);
     size_t text_count = next ? 7 : f.deleting ? 5 : 1;
-    pl__verdict_judge(p, v, COND_DELETING, &kcp->meta, &kcp->conditions, &pl__kcp_deleting, j, texts,
-                      text_count);
+    pl__verdict_judge(p, v, COND_DELETING, &kcp->meta, &kcp->conditions, &pl__kcp_deleting, j,
+                      texts, text_count);
     if (f.deleting)
         step_fill(p, cp, j.rule, next, step);
     return f.deleting;

@@ -107,8 +107,8 @@ static struct pl_object *object_add(struct builder *b, const char *kind, const s
 }
 
 /* Copies the conditions that are there into the report; `from` has them by type already. */
-static void verdicts_fill(struct builder *b, struct pl_object *o, const struct pl_verdict *const *from,
-                          size_t count)
+static void verdicts_fill(struct builder *b, struct pl_object *o,
+                          const struct pl_verdict *const *from, size_t count)
 {
     struct pl_verdict *to = PL_NEW(b->pass.arena, struct pl_verdict, count);
 
@@ -124,7 +124,8 @@ static void verdicts_fill(struct builder *b, struct pl_object *o, const struct p
 static void control_plane_report(struct builder *b, const struct pl_control_plane *cp)
 {
     bool cluster_paused = cp->cluster && cp->cluster->paused;
-    const struct pl_verdict *own[] = { &cp->components, &cp->deleting, &cp->etcd, &cp->remediating };
+    const struct pl_verdict *own[] = { &cp->components, &cp->deleting, &cp->etcd,
+                                       &cp->remediating };
     struct pl_object *o = object_add(b, "KubeadmControlPlane", &cp->kcp->meta,
                                      cluster_paused || cp->kcp->meta.annotations.paused);
 
@@ -146,7 +147,8 @@ static void control_plane_report(struct builder *b, const struct pl_control_plan
     }
 }
 
-static int control_plane_evaluate(struct builder *b, const struct pl_kcp *kcp, struct pl_error **err)
+static int control_plane_evaluate(struct builder *b, const struct pl_kcp *kcp,
+                                  struct pl_error **err)
 {
     struct pl_control_plane cp = { 0 };
     struct pl_deletion deletion = { 0 };
@@ -184,8 +186,8 @@ static void machine_deployments_evaluate(struct builder *b)
 
     for (uint32_t i = 0; i < o->machine_deployments.count; i++) {
         const struct pl_machine_deployment *md = &o->machine_deployments.items[i];
-        const struct pl_cluster *cluster = pl__snapshot_cluster(b->pass.snapshot, md->meta.namespace_,
-                                                                md->meta.labels.cluster_name);
+        const struct pl_cluster *cluster = pl__snapshot_cluster(
+            b->pass.snapshot, md->meta.namespace_, md->meta.labels.cluster_name);
         struct pl_verdict v;
         const struct pl_verdict *own[] = { &v };
         size_t first = at;
@@ -193,10 +195,11 @@ static void machine_deployments_evaluate(struct builder *b)
         for (; at < count && owned[at].md == md; at++)
             machines[at] = owned[at].machine;
         pl__verdict_init(&v, COND_REMEDIATING, &md->conditions);
-        pl__remediating_judge(&b->pass, &v, &pl__md_remediating, pl__md_remediating_facts, &md->meta,
-                              &md->conditions, machines + first, at - first);
-        verdicts_fill(b, object_add(b, "MachineDeployment", &md->meta,
-                                    md->meta.annotations.paused || (cluster && cluster->paused)),
+        pl__remediating_judge(&b->pass, &v, &pl__md_remediating, pl__md_remediating_facts,
+                              &md->meta, &md->conditions, machines + first, at - first);
+        verdicts_fill(b,
+                      object_add(b, "MachineDeployment", &md->meta,
+                                 md->meta.annotations.paused || (cluster && cluster->paused)),
                       own, 1);
     }
 }

@@ -8,7 +8,8 @@ void *pl__growing_add(struct pl_pass *p, struct pl_growing *g, size_t item_size)
 {
     if (g->count == g->capacity) {
         size_t capacity = g->capacity ? 2 * g->capacity : GROWING_FIRST;
-        g->items = pl__arena_grow(p->arena, g->items, g->capacity * item_size, capacity * item_size);
+        g->items =
+            pl__arena_grow(p->arena, g->items, g->capacity * item_size, capacity * item_size);
         g->capacity = capacity;
     }
     return (char *)g->items + g->count++ * item_size;
@@ -87,7 +88,7 @@ void pl__missing_add(struct pl_pass *p, const char *kind, const struct pl_meta *
 struct pl_str pl__missing_workload(struct pl_pass *p, const struct pl_control_plane *cp,
                                    const char *part)
 {
-    return pl__str_format(p->arena, "workloads[%.*s/%.*s]%s%s", PL_STR_ARG(cp->kcp->meta.namespace_),
-                          PL_STR_ARG(cp->cluster_name), cp->workload ? "." : "",
-                          cp->workload ? part : "");
+    return pl__str_format(p->arena, "workloads[%.*s/%.*s]%s%s",
+                          PL_STR_ARG(cp->kcp->meta.namespace_), PL_STR_ARG(cp->cluster_name),
+                          cp->workload ? "." : "", cp->workload ? part : "");
 }

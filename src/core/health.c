@@ -65,9 +65,8 @@ static void rung_evidence(struct pl_pass *p, struct pl_control_plane *cp, struct
             struct pl_buf since;
             pl__buf_init(&since, p->arena, 64);
             pl__time_add(&since, initialized->last_transition_ms);
-            pl__evidence(p, v, control_plane,
-                         "status.conditions[Initialized].lastTransitionTime", pl__buf_str(&since),
-                         SOURCE_LIST);
+            pl__evidence(p, v, control_plane, "status.conditions[Initialized].lastTransitionTime",
+                         pl__buf_str(&since), SOURCE_LIST);
         }
         if (cp->rung == RUNG_L5)
             pl__evidence(p, v, cluster, "connection.error", c->error, SOURCE_CONNECTION);
@@ -183,7 +182,8 @@ static void feeding_evidence(struct pl_pass *p, const struct pl_control_plane *c
             const struct pl_verdict *own = &s->verdicts[type];
             if (own->status == PL_STATUS_NONE)
                 continue;
-            struct pl_str path = pl__str_format(p->arena, "status.conditions[%s].status", own->type);
+            struct pl_str path =
+                pl__str_format(p->arena, "status.conditions[%s].status", own->type);
             pl__evidence(p, v, object, path.ptr, pl__str(pl_status_name(own->status)), SOURCE_LIST);
         }
     }
@@ -265,9 +265,8 @@ static struct pl_str mismatch_details(struct pl_pass *p, const struct pl_control
 
     for (size_t i = 0; i < cp->machine_count; i++) {
         if (cp->machines[i].lacks_member)
-            details[count++] =
-                pl__str_format(p->arena, "Machine %.*s has no etcd member",
-                               PL_STR_ARG(cp->machines[i].machine->meta.name));
+            details[count++] = pl__str_format(p->arena, "Machine %.*s has no etcd member",
+                                              PL_STR_ARG(cp->machines[i].machine->meta.name));
     }
     for (size_t i = 0; i < m->member_count; i++) {
         struct pl_str label = pl__member_label(p->arena, m->members[i]);
@@ -282,13 +281,14 @@ static struct pl_str mismatch_details(struct pl_pass *p, const struct pl_control
 
 /* How the documents tell it: every row that holds contributes its text, and texts that are not blocks
  * get a bullet when there is more than one. */
-static struct pl_str etcd_issues(struct pl_pass *p, struct pl_control_plane *cp, struct pl_str blocks,
-                                 struct pl_str connect_error, const struct mismatch *m,
-                                 const struct pl_node **orphans, size_t orphan_count)
+static struct pl_str etcd_issues(struct pl_pass *p, struct pl_control_plane *cp,
+                                 struct pl_str blocks, struct pl_str connect_error,
+                                 const struct mismatch *m, const struct pl_node **orphans,
+                                 size_t orphan_count)
 {
     bool mismatched = m->member_count || m->machine_count;
-    size_t text_count =
-        (size_t)(blocks.len > 0) + (size_t)(connect_error.len > 0) + (size_t)mismatched + orphan_count;
+    size_t text_count = (size_t)(blocks.len > 0) + (size_t)(connect_error.len > 0) +
+                        (size_t)mismatched + orphan_count;
     const char *bullet = text_count > 1 ? "* " : "";
     struct pl_buf text;
 
@@ -313,8 +313,8 @@ static struct pl_str etcd_issues(struct pl_pass *p, struct pl_control_plane *cp,
 
 /* How Cluster API tells it: blocks of Machines, then findings. */
 static struct pl_str etcd_aggregated_issues(struct pl_pass *p, struct pl_control_plane *cp,
-                                            const struct mismatch *m, const struct pl_node **orphans,
-                                            size_t orphan_count)
+                                            const struct mismatch *m,
+                                            const struct pl_node **orphans, size_t orphan_count)
 {
     struct pl_aggregate all = pl__aggregate(p, cp, COND_ETCD_MEMBER, MACHINE_COND_COUNT, NULL);
     struct pl_buf text;
@@ -337,8 +337,8 @@ static bool told_by_another_row(const struct pl_machine_state *s)
     return s->lacks_member || s->connect_failed;
 }
 
-static void etcd_judge(struct pl_pass *p, struct pl_control_plane *cp, const struct pl_node **orphans,
-                       size_t orphan_count)
+static void etcd_judge(struct pl_pass *p, struct pl_control_plane *cp,
+                       const struct pl_node **orphans, size_t orphan_count)
 {
     struct pl_verdict *v = &cp->etcd;
     struct pl_aggregate sum =
@@ -367,8 +367,8 @@ static void etcd_judge(struct pl_pass *p, struct pl_control_plane *cp, const str
     mismatch_evidence(p, cp, &mismatch);
     if (f.bad || f.mismatch || f.orphan_node || f.unknown || f.connect_failed) {
         if (p->profile == PL_PROFILE_TABLES)
-            texts[0].value = etcd_issues(p, cp, sum.blocks, connect_error, &mismatch, orphans,
-                                         orphan_count);
+            texts[0].value =
+                etcd_issues(p, cp, sum.blocks, connect_error, &mismatch, orphans, orphan_count);
         else
             texts[1].value = etcd_aggregated_issues(p, cp, &mismatch, orphans, orphan_count);
     }
@@ -450,11 +450,14 @@ void pl__health_judge(struct pl_pass *p, struct pl_control_plane *cp)
     bool deleting = cp->kcp->meta.deleted_ms != 0;
     /* Cluster API writes the condition on the ladder's rungs even for external etcd; the document
      * says it never does. */
-    struct half etcd = { COND_ETCD_CLUSTER, &pl__etcd_healthy, &cp->etcd, COND_ETCD_MEMBER,
-                         MACHINE_COND_COUNT,
-                         cp->kcp->etcd_managed || p->profile == PL_PROFILE_CLUSTER_API_1_12 };
-    struct half components = { COND_COMPONENTS, &pl__components_healthy, &cp->components, 0,
-                               POD_COUNT, true };
+    struct half etcd = {
+        COND_ETCD_CLUSTER,  &pl__etcd_healthy,
+        &cp->etcd,          COND_ETCD_MEMBER,
+        MACHINE_COND_COUNT, cp->kcp->etcd_managed || p->profile == PL_PROFILE_CLUSTER_API_1_12
+    };
+    struct half components = { COND_COMPONENTS, &pl__components_healthy,
+                               &cp->components, 0,
+                               POD_COUNT,       true };
     struct pl_str lacking = { 0 };
     uint32_t held = 0;
 

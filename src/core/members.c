@@ -106,7 +106,8 @@ bool pl__members_compared(const struct pl_pass *p, const struct pl_control_plane
            !etcd->connect_error.len && !etcd->members_error.len && !etcd->alarms_error.len;
 }
 
-static const struct pl_etcd_member *member_named(const struct pl_etcd_view *etcd, struct pl_str name)
+static const struct pl_etcd_member *member_named(const struct pl_etcd_view *etcd,
+                                                 struct pl_str name)
 {
     for (uint32_t i = 0; i < etcd->members.count; i++) {
         if (pl__str_equal(etcd->members.items[i].name, name))
@@ -115,7 +116,8 @@ static const struct pl_etcd_member *member_named(const struct pl_etcd_view *etcd
     return NULL;
 }
 
-static struct pl_str alarms_of(struct pl_pass *p, const struct pl_etcd_view *etcd, uint64_t member_id)
+static struct pl_str alarms_of(struct pl_pass *p, const struct pl_etcd_view *etcd,
+                               uint64_t member_id)
 {
     struct pl_buf text;
     bool first = true;

@@ -72,8 +72,8 @@ static int compare_joined(const struct group *x, const struct group *y)
     size_t common = x->count < y->count ? x->count : y->count;
 
     for (size_t i = 0; i < common; i++) {
-        int order = pl__str_compare(x->entries[i].machine->meta.name,
-                                    y->entries[i].machine->meta.name);
+        int order =
+            pl__str_compare(x->entries[i].machine->meta.name, y->entries[i].machine->meta.name);
         if (order)
             return order;
     }
@@ -150,7 +150,7 @@ static void message_add(struct pl_buf *b, struct pl_str message)
     for (size_t i = 0; i < lines; i++) {
         struct pl_str line = next_line(&rest);
         pl__buf_add_char(b, '\n');
-        pl__buf_add(b, all_bullets       ? PL_STR("  ")
+        pl__buf_add(b, all_bullets        ? PL_STR("  ")
                        : has_bullet(line) ? PL_STR("    ")
                                           : PL_STR("  * "));
         pl__buf_add(b, line);
@@ -210,8 +210,8 @@ static size_t groups_make(struct entry *entries, size_t count, struct group *gro
 }
 
 /* The entries that have a say, in the order of their transitions. Returns their number. */
-static size_t entries_make(struct pl_pass *p, const struct pl_machine *const *machines, size_t count,
-                           enum pl_condition_type type, struct entry *entries)
+static size_t entries_make(struct pl_pass *p, const struct pl_machine *const *machines,
+                           size_t count, enum pl_condition_type type, struct entry *entries)
 {
     bool only_infos = true;
     size_t kept = 0;

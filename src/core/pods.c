@@ -98,8 +98,8 @@ static void machine_evidence(struct pl_pass *p, struct pl_control_plane *cp,
     if (f->deleting)
         pl__evidence(p, v, machine, "metadata.deletionTimestamp", PL_STR("set"), SOURCE_LIST);
     else if (f->unreachable)
-        pl__evidence(p, v, node, "spec.taints",
-                     PL_STR("node.kubernetes.io/unreachable:NoExecute"), SOURCE_LIST);
+        pl__evidence(p, v, node, "spec.taints", PL_STR("node.kubernetes.io/unreachable:NoExecute"),
+                     SOURCE_LIST);
     else if (f->ready_unknown)
         pl__evidence(p, v, node, "status.conditions[Ready].status", PL_STR("Unknown"), SOURCE_LIST);
 }
@@ -193,12 +193,9 @@ static void pod_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_
     }
 
     struct pl_text texts[] = {
-        { "error", w->nodes_error },
-        { "node", m->node_name },
-        { "providerID", m->provider_id },
-        { "infrastructure kind", m->infrastructure_kind },
-        { "waiting reasons", { 0 } },
-        { "terminated reasons", { 0 } },
+        { "error", w->nodes_error },      { "node", m->node_name },
+        { "providerID", m->provider_id }, { "infrastructure kind", m->infrastructure_kind },
+        { "waiting reasons", { 0 } },     { "terminated reasons", { 0 } },
     };
     if (pod && f.waiting)
         texts[4].value = joined_reasons(p, pod, true);
@@ -211,15 +208,15 @@ static void pod_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_
 
 void pl__pods_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_machine_state *s)
 {
-    const struct pl_node *node = s->machine->node_name.len
-                                     ? pl__workload_node(cp->workload, s->machine->node_name)
-                                     : NULL;
+    const struct pl_node *node =
+        s->machine->node_name.len ? pl__workload_node(cp->workload, s->machine->node_name) : NULL;
     struct pl_pod_facts f = { 0 };
 
     machine_facts(cp, s->machine, node, &f);
     for (int component = 0; component < POD_COUNT; component++) {
         if (component == COND_ETCD_POD && !cp->kcp->etcd_managed) {
-            pl__verdict_keep_external(&s->verdicts[component], &s->machine->conditions, COND_ETCD_POD);
+            pl__verdict_keep_external(&s->verdicts[component], &s->machine->conditions,
+                                      COND_ETCD_POD);
             continue;
         }
         pod_judge(p, cp, s, component, f);

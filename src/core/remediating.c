@@ -66,8 +66,8 @@ void pl__remediating_judge(struct pl_pass *p, struct pl_verdict *v, const struct
     struct pl_remediating_facts f = { .to_remediate = chosen_count > 0,
                                       .unhealthy = unhealthy_count > 0 };
     if (chosen_count) {
-        f.merge_failed = !pl__merge_conditions(p, chosen, chosen_count, COND_OWNER_REMEDIATED,
-                                               &texts[1].value);
+        f.merge_failed =
+            !pl__merge_conditions(p, chosen, chosen_count, COND_OWNER_REMEDIATED, &texts[1].value);
         texts[2].value = texts[1].value;
     } else if (unhealthy_count) {
         texts[0].value = machines_text(p, unhealthy, unhealthy_count);

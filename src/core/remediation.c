@@ -130,8 +130,8 @@ static void retry_facts(struct pl_pass *p, const struct pl_control_plane *cp, st
 {
     const struct pl_kcp *kcp = cp->kcp;
     struct pl_str text = d->pick->machine->meta.annotations.remediation_for;
-    int64_t healthy_s = kcp->min_healthy_period_s < 0 ? MIN_HEALTHY_PERIOD_S_DEFAULT
-                                                      : kcp->min_healthy_period_s;
+    int64_t healthy_s =
+        kcp->min_healthy_period_s < 0 ? MIN_HEALTHY_PERIOD_S_DEFAULT : kcp->min_healthy_period_s;
     int64_t retry_s = kcp->retry_period_s < 0 ? 0 : kcp->retry_period_s;
     struct record last = { 0 };
 
@@ -233,7 +233,8 @@ static void owner_remediated_fill(struct pl_pass *p, const struct pl_control_pla
                                   const struct pl_outcome *says, struct pl_str message,
                                   struct pl_remediation *step)
 {
-    struct pl_owner_remediated *all = PL_NEW(p->arena, struct pl_owner_remediated, cp->machine_count);
+    struct pl_owner_remediated *all =
+        PL_NEW(p->arena, struct pl_owner_remediated, cp->machine_count);
     size_t count = 0;
 
     for (size_t i = 0; i < cp->machine_count; i++) {
@@ -286,8 +287,9 @@ static bool evidence_lacking(struct pl_pass *p, const struct pl_control_plane *c
                              struct pl_str *lacking)
 {
     if (!cp->cluster) {
-        *lacking = pl__str_format(p->arena, "Cluster/%.*s/%.*s",
-                                  PL_STR_ARG(cp->kcp->meta.namespace_), PL_STR_ARG(cp->cluster_name));
+        *lacking =
+            pl__str_format(p->arena, "Cluster/%.*s/%.*s", PL_STR_ARG(cp->kcp->meta.namespace_),
+                           PL_STR_ARG(cp->cluster_name));
         return true;
     }
     for (size_t i = 0; i < cp->machine_count; i++) {
@@ -302,7 +304,8 @@ static bool evidence_lacking(struct pl_pass *p, const struct pl_control_plane *c
         }
     }
     if (cp->kcp->etcd_managed && cp->kcp->initialized &&
-        (!cp->workload || (!cp->workload->etcd.members.present && members_readable(cp->workload)))) {
+        (!cp->workload ||
+         (!cp->workload->etcd.members.present && members_readable(cp->workload)))) {
         *lacking = pl__missing_workload(p, cp, "etcd.members");
         return true;
     }
@@ -334,7 +337,8 @@ bool pl__remediation_judge(struct pl_pass *p, struct pl_control_plane *cp,
             retry_facts(p, cp, &d, &f);
         preflight_facts(cp, &d, &f, step);
     }
-    struct pl_judgement j = pl__judge(&pl__kcp_remediation, pl__kcp_remediation_facts(&f), p->profile);
+    struct pl_judgement j =
+        pl__judge(&pl__kcp_remediation, pl__kcp_remediation_facts(&f), p->profile);
     step_fill(p, cp, &d, j.rule, &f, step);
     return true;
 }

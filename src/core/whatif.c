@@ -23,8 +23,8 @@ static void arithmetic(const struct pl_control_plane *cp, struct pl_str node, st
     for (uint32_t i = 0; i < etcd->members.count; i++) {
         const struct pl_etcd_member *m = &etcd->members.items[i];
         const struct pl_machine_state *host = pl__machine_on_node(cp, m->name);
-        bool is_healthy = !m->is_learner && host &&
-                          host->verdicts[COND_ETCD_MEMBER].status == PL_STATUS_TRUE;
+        bool is_healthy =
+            !m->is_learner && host && host->verdicts[COND_ETCD_MEMBER].status == PL_STATUS_TRUE;
         members++;
         voters += !m->is_learner;
         healthy += is_healthy;
@@ -91,7 +91,8 @@ static int rule_ask(const struct pl_snapshot *s, const struct pl_kcp *kcp,
         rule->row = rung->id;
         rule->guard = rung->when;
         rule->reason = pl__str(rung->says[profile].reason);
-        rule->message = PL_STR("remediation is not reached while the control plane cannot be inspected");
+        rule->message =
+            PL_STR("remediation is not reached while the control plane cannot be inspected");
         return 0;
     }
     if (cp.rung < 0 || !pl__remediation_judge(&p, &cp, machine, &step)) {
@@ -136,7 +137,8 @@ static const struct pl_kcp *owner_of(const struct pl_snapshot *s, const struct p
 
     for (uint32_t i = 0; controller && i < s->objects.kcps.count; i++) {
         const struct pl_kcp *kcp = &s->objects.kcps.items[i];
-        if (pl__str_equal(kcp->meta.namespace_, m->meta.namespace_) && m->meta.labels.control_plane &&
+        if (pl__str_equal(kcp->meta.namespace_, m->meta.namespace_) &&
+            m->meta.labels.control_plane &&
             pl__owner_is(controller, PL_STR("KubeadmControlPlane"), &kcp->meta))
             return kcp;
     }
@@ -157,8 +159,8 @@ int pl__what_if_remove(const struct pl_snapshot *s, struct pl_evaluate_options o
         machine = &s->objects.machines.items[i];
     }
     if (!machine)
-        return pl__error(arena, err, PL_NOT_FOUND, "%.*s: no Machine \"%.*s\"", PL_STR_ARG(s->source),
-                         PL_STR_ARG(wanted));
+        return pl__error(arena, err, PL_NOT_FOUND, "%.*s: no Machine \"%.*s\"",
+                         PL_STR_ARG(s->source), PL_STR_ARG(wanted));
     if (several)
         return pl__error(arena, err, PL_USAGE,
                          "%.*s: several Machines are called \"%.*s\", say namespace/name",

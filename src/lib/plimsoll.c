@@ -83,8 +83,8 @@ struct pl_context *pl_context_new(const struct pl_options *options)
 {
     static const struct pl_options defaults = { 0 };
     const struct pl_options *o = options ? options : &defaults;
-    struct pl_context *ctx = o->allocator ? o->allocator->alloc(o->allocator->user, sizeof *ctx)
-                                          : malloc(sizeof *ctx);
+    struct pl_context *ctx =
+        o->allocator ? o->allocator->alloc(o->allocator->user, sizeof *ctx) : malloc(sizeof *ctx);
 
     if (!ctx)
         abort();
@@ -229,7 +229,8 @@ static int loose_read(struct pl_context *ctx, struct source *s)
 }
 
 /* Reads documents until one is a Snapshot: 1. 0 when the sources are used up. */
-static int next_snapshot(struct pl_context *ctx, struct pl_snapshot *snapshot, struct pl_error **err)
+static int next_snapshot(struct pl_context *ctx, struct pl_snapshot *snapshot,
+                         struct pl_error **err)
 {
     for (; ctx->first; ctx->first = ctx->first->next) {
         struct source *s = ctx->first;
@@ -259,7 +260,8 @@ static int judge(struct pl_context *ctx, struct pl_snapshot *snapshot,
 {
     struct pl_evaluate_options options = { ctx->options.profile, ctx->options.explain };
 
-    if (pl__snapshot_settle(snapshot, &ctx->work, ctx->options.now_ms, ctx->options.clock_ms, err) < 0)
+    if (pl__snapshot_settle(snapshot, &ctx->work, ctx->options.now_ms, ctx->options.clock_ms, err) <
+        0)
         return -1;
     ctx->judged = snapshot;
     return pl__evaluate(snapshot, options, &ctx->work, report, err) < 0 ? -1 : 1;
@@ -277,9 +279,9 @@ int pl_context_next(struct pl_context *ctx, const struct pl_report **report)
     if (got == 0 && ctx->has_loose) {
         *snapshot = ctx->loose_objects;
         if (ctx->loose_source_count > 1)
-            snapshot->source = pl__str_format(&ctx->work, "%.*s (and %zu more)",
-                                              PL_STR_ARG(snapshot->source),
-                                              ctx->loose_source_count - 1);
+            snapshot->source =
+                pl__str_format(&ctx->work, "%.*s (and %zu more)", PL_STR_ARG(snapshot->source),
+                               ctx->loose_source_count - 1);
         ctx->has_loose = false;
         got = 1;
     }
@@ -349,12 +351,12 @@ struct pl_table_info pl_table_info(size_t table_index)
 
 struct pl_row pl_table_row(size_t table_index, size_t row_index)
 {
-    static const char *const next[] = { [NEXT_NONE] = "none",
-                                        [NEXT_ERROR] = "requeue (error)",
-                                        [NEXT_30S] = "requeue after 30s" };
-    static const char *const mode[] = { [OVERWRITE] = "overwrite",
-                                        [KEEP_IF_SET] = "keep if set",
-                                        [LEAVE] = "leave" };
+    static const char *const next[] = {
+        [NEXT_NONE] = "none", [NEXT_ERROR] = "requeue (error)", [NEXT_30S] = "requeue after 30s"
+    };
+    static const char *const mode[] = {
+        [OVERWRITE] = "overwrite", [KEEP_IF_SET] = "keep if set", [LEAVE] = "leave"
+    };
     const struct pl_table *t = pl__tables[table_index];
     bool front = row_index < front_count(t);
     const struct pl_rule *rule =

@@ -61,7 +61,7 @@ static bool write_status(struct pl_json_writer *w, const void *value)
     const uint8_t *status = value;
 
     if (w)
-        pl__json_write_str(w, pl__str(pl_status_name((enum pl_status)*status)));
+        pl__json_write_str(w, pl__str(pl_status_name((enum pl_status) * status)));
     return true;
 }
 

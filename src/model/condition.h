@@ -5,29 +5,29 @@
 #include "base/json.h"
 
 /* X(enumerator, name, polarity). Ours come first; the rest we only read. */
-#define PL_CONDITION_TYPES(X)                                    \
-    X(API_SERVER_POD, "APIServerPodHealthy", false)              \
+#define PL_CONDITION_TYPES(X)                                       \
+    X(API_SERVER_POD, "APIServerPodHealthy", false)                 \
     X(CONTROLLER_MANAGER_POD, "ControllerManagerPodHealthy", false) \
-    X(SCHEDULER_POD, "SchedulerPodHealthy", false)               \
-    X(ETCD_POD, "EtcdPodHealthy", false)                         \
-    X(ETCD_MEMBER, "EtcdMemberHealthy", false)                   \
-    X(ETCD_CLUSTER, "EtcdClusterHealthy", false)                 \
-    X(COMPONENTS, "ControlPlaneComponentsHealthy", false)        \
-    X(DELETING, "Deleting", true)                                \
-    X(REMEDIATING, "Remediating", true)                          \
-    X(OWNER_REMEDIATED, "OwnerRemediated", false)                \
-    X(HEALTH_CHECK, "HealthCheckSucceeded", false)               \
-    X(INITIALIZED, "Initialized", false)                         \
-    X(READY, "Ready", false)                                     \
-    X(AVAILABLE, "Available", false)                             \
-    X(UP_TO_DATE, "UpToDate", false)                             \
+    X(SCHEDULER_POD, "SchedulerPodHealthy", false)                  \
+    X(ETCD_POD, "EtcdPodHealthy", false)                            \
+    X(ETCD_MEMBER, "EtcdMemberHealthy", false)                      \
+    X(ETCD_CLUSTER, "EtcdClusterHealthy", false)                    \
+    X(COMPONENTS, "ControlPlaneComponentsHealthy", false)           \
+    X(DELETING, "Deleting", true)                                   \
+    X(REMEDIATING, "Remediating", true)                             \
+    X(OWNER_REMEDIATED, "OwnerRemediated", false)                   \
+    X(HEALTH_CHECK, "HealthCheckSucceeded", false)                  \
+    X(INITIALIZED, "Initialized", false)                            \
+    X(READY, "Ready", false)                                        \
+    X(AVAILABLE, "Available", false)                                \
+    X(UP_TO_DATE, "UpToDate", false)                                \
     X(POD_SCHEDULED, "PodScheduled", false)
 
 enum pl_condition_type {
 #define X(enumerator, name, negative) COND_##enumerator,
     PL_CONDITION_TYPES(X)
 #undef X
-    COND_COUNT,
+        COND_COUNT,
     COND_UNKNOWN_TYPE = COND_COUNT,
 };
 

@@ -469,7 +469,7 @@ int pl__object_decode(struct pl_json *j, enum pl_kind kind, bool v1beta1, void *
         return pl__json_error(j, where, PL_INVALID, "%s: expected a duration such as 1h30m", what);
 
     /* Every struct but Pod and Node starts with its metadata; those two start with the name. */
-    struct pl_str name = kind == KIND_NODE ? ((struct pl_node *)object)->name
+    struct pl_str name = kind == KIND_NODE  ? ((struct pl_node *)object)->name
                          : kind == KIND_POD ? ((struct pl_pod *)object)->name
                                             : ((struct pl_meta *)object)->name;
     if (name.len == 0)

@@ -16,11 +16,11 @@ struct pl_owner_reference {
 };
 
 struct pl_labels {
-    struct pl_str cluster_name;       /* cluster.x-k8s.io/cluster-name */
-    struct pl_str watch_filter;       /* cluster.x-k8s.io/watch-filter */
-    struct pl_str deployment_name;    /* cluster.x-k8s.io/deployment-name */
-    bool control_plane;               /* cluster.x-k8s.io/control-plane, any value */
-    bool node_control_plane;          /* node-role.kubernetes.io/control-plane, any value */
+    struct pl_str cluster_name;    /* cluster.x-k8s.io/cluster-name */
+    struct pl_str watch_filter;    /* cluster.x-k8s.io/watch-filter */
+    struct pl_str deployment_name; /* cluster.x-k8s.io/deployment-name */
+    bool control_plane;            /* cluster.x-k8s.io/control-plane, any value */
+    bool node_control_plane;       /* node-role.kubernetes.io/control-plane, any value */
 };
 
 struct pl_annotations {
@@ -34,7 +34,7 @@ struct pl_meta {
     struct pl_str name;
     struct pl_str namespace_;
     struct pl_str uid;
-    int64_t generation; /* 0: none */
+    int64_t generation;        /* 0: none */
     uint64_t resource_version; /* 0: none */
     int64_t created_ms;
     int64_t deleted_ms; /* deletionTimestamp; 0: not being deleted */
@@ -78,9 +78,10 @@ struct pl_kcp {
     int64_t max_retry;            /* -1: not set */
     struct pl_str v1beta1_min_healthy_period;
     struct pl_str v1beta1_retry_period;
-    struct pl_external_etcd external; /* spec.kubeadmConfigSpec.clusterConfiguration.etcd.external */
+    struct pl_external_etcd
+        external;      /* spec.kubeadmConfigSpec.clusterConfiguration.etcd.external */
     bool etcd_managed; /* not external: the kubeadm control plane runs etcd */
-    bool initialized; /* status.initialization.controlPlaneInitialized */
+    bool initialized;  /* status.initialization.controlPlaneInitialized */
     bool v1beta1_initialized;
     struct pl_replicas replicas;
     struct pl_conditions conditions;

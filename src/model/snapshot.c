@@ -140,8 +140,9 @@ static int read_connection(struct pl_json *j, void *destination)
     if (pl__json_decode(j, &connection_shape, connection) < 0)
         return -1;
     if (connection->state == UINT8_MAX)
-        return pl__json_error(j, where, PL_INVALID, "connection without state, expected Connected, "
-                                                    "NotConnected or Failed");
+        return pl__json_error(j, where, PL_INVALID,
+                              "connection without state, expected Connected, "
+                              "NotConnected or Failed");
     return 0;
 }
 
@@ -180,8 +181,7 @@ static void *list_add(struct pl_list *list, struct pl_arena *arena, size_t item_
     if (count == 0)
         list->items = pl__arena_array(arena, LIST_CAPACITY_FIRST, item_size);
     else if (count >= LIST_CAPACITY_FIRST && (count & (count - 1)) == 0)
-        list->items =
-            pl__arena_grow(arena, list->items, count * item_size, 2 * count * item_size);
+        list->items = pl__arena_grow(arena, list->items, count * item_size, 2 * count * item_size);
     list->present = true;
     list->count++;
     return (char *)list->items + count * item_size;
@@ -329,7 +329,8 @@ static int any_object_read(struct pl_json *j, struct pl_objects *o, const struct
 
     int kind = pl__kind_find(h.api_version, h.kind, &v1beta1);
     if (kind < 0)
-        return pl__json_error(j, where, PL_INVALID, "%.*s of apiVersion %.*s is not supported, "
+        return pl__json_error(j, where, PL_INVALID,
+                              "%.*s of apiVersion %.*s is not supported, "
                               "expected v1beta2 or v1beta1 (Node and Pod: v1)",
                               PL_STR_ARG(h.kind), PL_STR_ARG(h.api_version));
     if (kind != KIND_OTHER)
@@ -391,8 +392,10 @@ static int snapshot_read(struct pl_json *j, struct pl_snapshot *s)
     for (uint32_t i = 0; i < s->workloads.count; i++) {
         struct pl_str cluster = s->workloads.items[i].cluster;
         if (cluster.len == 0 || !memchr(cluster.ptr, '/', cluster.len))
-            return pl__json_error(j, where, PL_INVALID, "workloads[%u].cluster is \"%.*s\", "
-                                  "expected namespace/name", i, PL_STR_ARG(cluster));
+            return pl__json_error(j, where, PL_INVALID,
+                                  "workloads[%u].cluster is \"%.*s\", "
+                                  "expected namespace/name",
+                                  i, PL_STR_ARG(cluster));
     }
     /* In a Snapshot, Nodes and Pods count only where they say whose they are: under workloads. */
     memset(&s->objects.loose_nodes, 0, sizeof s->objects.loose_nodes);
@@ -524,8 +527,9 @@ static bool write_pod_errors(struct pl_json_writer *w, const void *value)
 
 /* The management kinds, in the order in which they are written and settled. */
 static const enum pl_kind managed[] = {
-    KIND_CLUSTER,     KIND_KCP,         KIND_MACHINE_DEPLOYMENT,   KIND_MACHINE_SET,
-    KIND_MACHINE,     KIND_MACHINE_HEALTH_CHECK, KIND_MACHINE_POOL,
+    KIND_CLUSTER,      KIND_KCP,     KIND_MACHINE_DEPLOYMENT,
+    KIND_MACHINE_SET,  KIND_MACHINE, KIND_MACHINE_HEALTH_CHECK,
+    KIND_MACHINE_POOL,
 };
 enum { MANAGED_COUNT = sizeof managed / sizeof managed[0] };
 
@@ -624,11 +628,13 @@ static int only_cluster(struct pl_snapshot *s, struct pl_arena *arena, struct pl
                         struct pl_error **err)
 {
     if (s->objects.clusters.count > 1)
-        return pl__error(arena, err, PL_INVALID,
-                         "%.*s: Nodes or Pods with %u Clusters: it is not clear whose they are; give "
-                         "one Cluster at a time, or a Snapshot",
-                         PL_STR_ARG(s->source), s->objects.clusters.count);
-    const struct pl_meta *meta = s->objects.clusters.count ? &s->objects.clusters.items[0].meta : NULL;
+        return pl__error(
+            arena, err, PL_INVALID,
+            "%.*s: Nodes or Pods with %u Clusters: it is not clear whose they are; give "
+            "one Cluster at a time, or a Snapshot",
+            PL_STR_ARG(s->source), s->objects.clusters.count);
+    const struct pl_meta *meta =
+        s->objects.clusters.count ? &s->objects.clusters.items[0].meta : NULL;
     if (meta) {
         *cluster = pl__str_format(arena, "%.*s/%.*s", PL_STR_ARG(meta->namespace_),
                                   PL_STR_ARG(meta->name));
@@ -642,7 +648,8 @@ static int only_cluster(struct pl_snapshot *s, struct pl_arena *arena, struct pl
             if (pl__str_equal(meta->owners.items[i - 1].kind, PL_STR("Cluster")))
                 name = meta->owners.items[i - 1].name;
         }
-        *cluster = pl__str_format(arena, "%.*s/%.*s", PL_STR_ARG(meta->namespace_), PL_STR_ARG(name));
+        *cluster =
+            pl__str_format(arena, "%.*s/%.*s", PL_STR_ARG(meta->namespace_), PL_STR_ARG(name));
     }
     return 0;
 }
@@ -684,8 +691,8 @@ static const struct pl_node *node_twice(const struct pl_workload *w)
 }
 
 /* One workload: bounds, order, and nothing twice. */
-static int workload_settle(const struct pl_snapshot *s, struct pl_workload *w, struct pl_arena *arena,
-                           struct pl_error **err)
+static int workload_settle(const struct pl_snapshot *s, struct pl_workload *w,
+                           struct pl_arena *arena, struct pl_error **err)
 {
     if (w->nodes.count > CONTROL_PLANE_MACHINES_MAX ||
         w->etcd.members.count > CONTROL_PLANE_MACHINES_MAX)
@@ -695,9 +702,9 @@ static int workload_settle(const struct pl_snapshot *s, struct pl_workload *w, s
     sort(w->pods.items, w->pods.count, sizeof *w->pods.items, pod_by_name);
     for (uint32_t i = 1; i < w->pods.count; i++) {
         if (pod_by_name(&w->pods.items[i - 1], &w->pods.items[i]) == 0)
-            return pl__error(arena, err, PL_INVALID, "%.*s: cluster %.*s has Pod kube-system/%.*s twice",
-                             PL_STR_ARG(s->source), PL_STR_ARG(w->cluster),
-                             PL_STR_ARG(w->pods.items[i].name));
+            return pl__error(
+                arena, err, PL_INVALID, "%.*s: cluster %.*s has Pod kube-system/%.*s twice",
+                PL_STR_ARG(s->source), PL_STR_ARG(w->cluster), PL_STR_ARG(w->pods.items[i].name));
     }
     const struct pl_node *twice = node_twice(w);
     if (twice)
@@ -712,7 +719,8 @@ int pl__snapshot_settle(struct pl_snapshot *s, struct pl_arena *arena, int64_t n
     if (now_ms || s->now_ms == 0)
         s->now_ms = now_ms ? now_ms : clock_ms;
     if (s->now_ms == 0)
-        return pl__error(arena, err, PL_INVALID, "%.*s: the snapshot has no \"now\" and none was given",
+        return pl__error(arena, err, PL_INVALID,
+                         "%.*s: the snapshot has no \"now\" and none was given",
                          PL_STR_ARG(s->source));
     if (s->grace_period_s == 0)
         s->grace_period_s = GRACE_PERIOD_S_DEFAULT;
@@ -727,7 +735,8 @@ int pl__snapshot_settle(struct pl_snapshot *s, struct pl_arena *arena, int64_t n
                              PL_STR_ARG(s->source), pl__kind_name(managed[i]),
                              PL_STR_ARG(twice->namespace_), PL_STR_ARG(twice->name));
     }
-    sort(s->objects.machines.items, s->objects.machines.count, sizeof *s->objects.machines.items, machine_by_cluster);
+    sort(s->objects.machines.items, s->objects.machines.count, sizeof *s->objects.machines.items,
+         machine_by_cluster);
 
     if (loose_settle(s, arena, err) < 0)
         return -1;
@@ -761,8 +770,8 @@ static int compare_joined(struct pl_str joined, struct pl_str namespace_, struct
     return pl__str_compare((struct pl_str){ tail.ptr + 1, tail.len - 1 }, name);
 }
 
-const struct pl_workload *pl__snapshot_workload(const struct pl_snapshot *s, struct pl_str namespace_,
-                                                struct pl_str cluster)
+const struct pl_workload *pl__snapshot_workload(const struct pl_snapshot *s,
+                                                struct pl_str namespace_, struct pl_str cluster)
 {
     uint32_t low = 0, high = s->workloads.count;
 

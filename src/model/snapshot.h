@@ -35,8 +35,8 @@ struct pl_etcd_alarm {
 /* What etcd said of itself, or why it did not. */
 struct pl_etcd_view {
     bool present;
-    struct pl_str connect_error; /* no endpoint could be reached */
-    struct pl_str endpoint;      /* which one answered */
+    struct pl_str connect_error;   /* no endpoint could be reached */
+    struct pl_str endpoint;        /* which one answered */
     PL_LIST(struct pl_str) errors; /* what its status call reported */
     struct pl_str members_error;
     struct pl_str alarms_error;
@@ -120,8 +120,8 @@ void pl__snapshot_write(struct pl_json_writer *w, const struct pl_snapshot *s);
 /* --- questions to a settled snapshot --------------------------------------------------------- */
 
 /* The workload of a cluster, or NULL. */
-const struct pl_workload *pl__snapshot_workload(const struct pl_snapshot *s, struct pl_str namespace_,
-                                                struct pl_str cluster);
+const struct pl_workload *pl__snapshot_workload(const struct pl_snapshot *s,
+                                                struct pl_str namespace_, struct pl_str cluster);
 
 /* The Cluster of that name, or NULL. */
 const struct pl_cluster *pl__snapshot_cluster(const struct pl_snapshot *s, struct pl_str namespace_,

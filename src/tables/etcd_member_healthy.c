@@ -36,18 +36,20 @@ uint32_t pl__member_facts(const struct pl_member_facts *f)
 {
     return (uint32_t)f->nodes_failed << NODES_FAILED | (uint32_t)f->deleting << DELETING |
            (uint32_t)f->has_node << HAS_NODE | (uint32_t)f->has_provider_id << HAS_PROVIDER_ID |
-           (uint32_t)f->no_candidate << NO_CANDIDATE | (uint32_t)f->connect_failed << CONNECT_FAILED |
-           (uint32_t)f->status_errors << STATUS_ERRORS | (uint32_t)f->members_failed << MEMBERS_FAILED |
+           (uint32_t)f->no_candidate << NO_CANDIDATE |
+           (uint32_t)f->connect_failed << CONNECT_FAILED |
+           (uint32_t)f->status_errors << STATUS_ERRORS |
+           (uint32_t)f->members_failed << MEMBERS_FAILED |
            (uint32_t)f->alarms_failed << ALARMS_FAILED | (uint32_t)f->found << FOUND |
            (uint32_t)f->learner << LEARNER | (uint32_t)f->alarm << ALARM;
 }
 
+/* clang-format off */
 /* Nobody to ask: a failure to connect in the documents' reading, an empty member list in the other. */
 #define NOBODY_TO_ASK                                                                        \
     { { UNKNOWN, "InspectionFailed", "Failed to connect to etcd: <error>" },                 \
       { FALSE_, "NotHealthy", "Etcd reports the cluster is composed by [], but the etcd member hosted on this Machine is not included" } }
 
-/* clang-format off */
 static const struct pl_rule rules[] = {
     /*                                                    fail dele node prov nobo conn errs memb alar foun lear alar                                                      */
     { "EtcdMemberHealthy/0", "failed to list control plane Nodes",

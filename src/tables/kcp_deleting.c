@@ -35,7 +35,8 @@ uint32_t pl__kcp_deleting_facts(const struct pl_deleting_facts *f)
            (uint32_t)f->member_listed << MEMBER_LISTED;
 }
 
-#define MSG_BLOCKED "KubeadmControlPlane deletion blocked because following objects still exist:<objects>"
+#define MSG_BLOCKED \
+    "KubeadmControlPlane deletion blocked because following objects still exist:<objects>"
 
 /* clang-format off */
 static const struct pl_rule rules[] = {

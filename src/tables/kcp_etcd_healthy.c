@@ -27,10 +27,10 @@ uint32_t pl__etcd_facts(const struct pl_etcd_facts *f)
            (uint32_t)f->connect_failed << CONNECT_FAILED | (uint32_t)f->good << GOOD;
 }
 
+/* clang-format off */
 #define NOT_HEALTHY { { FALSE_, "EtcdClusterNotHealthy", "<issues>" }, { FALSE_, "NotHealthy", "<aggregated issues>" } }
 #define HEALTH_UNKNOWN { { UNKNOWN, "HealthUnknown", "<issues>" }, { UNKNOWN, "HealthUnknown", "<aggregated issues>" } }
 
-/* clang-format off */
 static const struct pl_rule rules[] = {
     /*                                                                  extern failed bad mism orph unkn conn good */
     { "EtcdClusterHealthy/1", "etcd is external (not managed by KCP)",

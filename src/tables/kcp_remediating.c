@@ -16,11 +16,11 @@ uint32_t pl__kcp_remediating_facts(const struct pl_remediating_facts *f)
            (uint32_t)f->merge_failed << MERGE_FAILED;
 }
 
+/* clang-format off */
 #define NOT_HEALTHY                                                                            \
     { { FALSE_, "NotRemediating", "<machines> not healthy (not to be remediated)" },           \
       { FALSE_, "NotRemediating", "<machines> not healthy (not to be remediated by KubeadmControlPlane)" } }
 
-/* clang-format off */
 static const struct pl_rule rules[] = {
     /*                                                              remed. unhealthy failed */
     { "Remediating/4", "internal error during aggregation",

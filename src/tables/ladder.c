@@ -31,7 +31,8 @@ static const char *const facts[] = {
 
 uint32_t pl__ladder_facts(const struct pl_ladder_facts *f)
 {
-    return (uint32_t)f->deleting << DELETING | (uint32_t)f->infrastructure_provisioned << PROVISIONED |
+    return (uint32_t)f->deleting << DELETING |
+           (uint32_t)f->infrastructure_provisioned << PROVISIONED |
            (uint32_t)f->endpoint_set << ENDPOINT | (uint32_t)f->initialized << INITIALIZED |
            (uint32_t)f->never_probed << NEVER_PROBED | (uint32_t)f->few_failures << FEW_FAILURES |
            (uint32_t)f->grace_over << GRACE_OVER | (uint32_t)f->down << DOWN |
@@ -90,8 +91,9 @@ static bool possible(uint32_t f)
 const struct pl_table pl__ladder = {
     .name = "Ladder",
     .kind = "KubeadmControlPlane",
-    .summary = "What is asked before EtcdClusterHealthy and ControlPlaneComponentsHealthy: is there a "
-               "control plane to inspect, and can it be reached?",
+    .summary =
+        "What is asked before EtcdClusterHealthy and ControlPlaneComponentsHealthy: is there a "
+        "control plane to inspect, and can it be reached?",
     PL_TABLE_FACTS(facts),
     PL_TABLE_RULES(rules),
     .possible = possible,

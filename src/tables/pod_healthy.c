@@ -51,10 +51,11 @@ static const char *const facts[] = {
 uint32_t pl__pod_facts(const struct pl_pod_facts *f)
 {
     return (uint32_t)f->nodes_failed << NODES_FAILED | (uint32_t)f->has_node << HAS_NODE |
-           (uint32_t)f->has_provider_id << HAS_PROVIDER_ID | (uint32_t)f->node_listed << NODE_LISTED |
-           (uint32_t)f->deleting << DELETING | (uint32_t)f->unreachable << UNREACHABLE |
-           (uint32_t)f->ready_unknown << READY_UNKNOWN | (uint32_t)f->read_failed << READ_FAILED |
-           (uint32_t)f->found << FOUND | (uint32_t)(f->phase == PHASE_PENDING) << PENDING |
+           (uint32_t)f->has_provider_id << HAS_PROVIDER_ID |
+           (uint32_t)f->node_listed << NODE_LISTED | (uint32_t)f->deleting << DELETING |
+           (uint32_t)f->unreachable << UNREACHABLE | (uint32_t)f->ready_unknown << READY_UNKNOWN |
+           (uint32_t)f->read_failed << READ_FAILED | (uint32_t)f->found << FOUND |
+           (uint32_t)(f->phase == PHASE_PENDING) << PENDING |
            (uint32_t)(f->phase == PHASE_RUNNING) << RUNNING |
            (uint32_t)(f->phase == PHASE_ENDED) << ENDED |
            (uint32_t)(f->phase == PHASE_UNKNOWN) << PHASE_IS_UNKNOWN |
@@ -64,7 +65,13 @@ uint32_t pl__pod_facts(const struct pl_pod_facts *f)
 }
 
 /* The documents' reasons are Cluster API's with "Pod" in front. */
-#define POD(status, reason, message) { { status, "Pod" reason, message }, { status, reason, message } }
+#define POD(status, reason, message)       \
+    {                                      \
+        { status, "Pod" reason, message }, \
+        {                                  \
+            status, reason, message        \
+        }                                  \
+    }
 
 /* clang-format off */
 static const struct pl_rule rules[] = {
@@ -115,16 +122,17 @@ static const struct pl_rule rules[] = {
 /* A Pod is in at most one phase. */
 static bool possible(uint32_t f)
 {
-    uint32_t phases = (f >> PENDING & 1) + (f >> RUNNING & 1) + (f >> ENDED & 1) +
-                      (f >> PHASE_IS_UNKNOWN & 1);
+    uint32_t phases =
+        (f >> PENDING & 1) + (f >> RUNNING & 1) + (f >> ENDED & 1) + (f >> PHASE_IS_UNKNOWN & 1);
     return phases <= 1;
 }
 
 const struct pl_table pl__pod_healthy = {
     .name = "PodHealthy",
     .kind = "Machine",
-    .summary = "APIServerPodHealthy, ControllerManagerPodHealthy, SchedulerPodHealthy and EtcdPodHealthy: "
-               "does the static Pod of that component run and is it ready?",
+    .summary =
+        "APIServerPodHealthy, ControllerManagerPodHealthy, SchedulerPodHealthy and EtcdPodHealthy: "
+        "does the static Pod of that component run and is it ready?",
     PL_TABLE_FACTS(facts),
     PL_TABLE_RULES(rules),
     .possible = possible,

@@ -23,14 +23,18 @@ struct pl_guard {
 #define PL_WANT_Y 1u
 #define PL_WANT_N 0u
 #define PL_WANT_x 0u
-#define PL_COLUMNS_(k, a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, s, t, u, ...)               \
-    (k##a | k##b << 1 | k##c << 2 | k##d << 3 | k##e << 4 | k##f << 5 | k##g << 6 | k##h << 7 |      \
-     k##i << 8 | k##j << 9 | k##l << 10 | k##m << 11 | k##n << 12 | k##o << 13 | k##p << 14 |        \
+#define PL_COLUMNS_(k, a, b, c, d, e, f, g, h, i, j, l, m, n, o, p, q, r, s, t, u, ...)         \
+    (k##a | k##b << 1 | k##c << 2 | k##d << 3 | k##e << 4 | k##f << 5 | k##g << 6 | k##h << 7 | \
+     k##i << 8 | k##j << 9 | k##l << 10 | k##m << 11 | k##n << 12 | k##o << 13 | k##p << 14 |   \
      k##q << 15 | k##r << 16 | k##s << 17 | k##t << 18 | k##u << 19)
 #define PL_COLUMNS(...) PL_COLUMNS_(__VA_ARGS__)
-#define GUARD(...)                                                                                   \
-    { PL_COLUMNS(PL_CARE_, __VA_ARGS__, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x), \
-      PL_COLUMNS(PL_WANT_, __VA_ARGS__, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x) }
+#define GUARD(...)                                                                                 \
+    {                                                                                              \
+        PL_COLUMNS(PL_CARE_, __VA_ARGS__, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, \
+                   x),                                                                             \
+            PL_COLUMNS(PL_WANT_, __VA_ARGS__, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x,   \
+                       x, x, x)                                                                    \
+    }
 enum { PL_FACT_COUNT_MAX = 20, PL_RULE_COUNT_MAX = 32 };
 
 /* What a row says in one profile. The message may have <placeholders>. Status none: the row sets
@@ -40,7 +44,13 @@ struct pl_outcome {
     const char *reason;
     const char *message;
 };
-#define BOTH(status, reason, message) { { status, reason, message }, { status, reason, message } }
+#define BOTH(status, reason, message) \
+    {                                 \
+        { status, reason, message },  \
+        {                             \
+            status, reason, message   \
+        }                             \
+    }
 #define NOTHING BOTH(PL_STATUS_NONE, "", "")
 #define TRUE_ PL_STATUS_TRUE
 #define FALSE_ PL_STATUS_FALSE
@@ -83,14 +93,16 @@ struct pl_table {
     const char *const *front_ids;
 };
 #define PL_TABLE_RULES(rules_) .rules = (rules_), .rule_count = sizeof(rules_) / sizeof((rules_)[0])
-#define PL_TABLE_FACTS(names_) .fact_names = (names_), .fact_count = sizeof(names_) / sizeof((names_)[0])
+#define PL_TABLE_FACTS(names_) \
+    .fact_names = (names_), .fact_count = sizeof(names_) / sizeof((names_)[0])
 
 struct pl_judgement {
     const struct pl_rule *rule; /* the row that decided; NULL: none held */
     uint32_t held;              /* bit i: the guard of rules[i] held */
 };
 
-struct pl_judgement pl__judge(const struct pl_table *table, uint32_t facts, enum pl_profile profile);
+struct pl_judgement pl__judge(const struct pl_table *table, uint32_t facts,
+                              enum pl_profile profile);
 
 /* What fills a placeholder. */
 struct pl_text {

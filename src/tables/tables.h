@@ -85,9 +85,9 @@ uint32_t pl__kcp_deleting_facts(const struct pl_deleting_facts *f);
 
 /* The remediation step (section 9): go, or why not. */
 struct pl_remediation_facts {
-    bool nothing, pick_deleting, record_broken, wait_for_record, resuming, topology_differs, in_retry_period,
-        max_retry_reached, initialized, one_machine, provisioning, machine_deleting,
-        members_unreadable, quorum_lost, no_candidate;
+    bool nothing, pick_deleting, record_broken, wait_for_record, resuming, topology_differs,
+        in_retry_period, max_retry_reached, initialized, one_machine, provisioning,
+        machine_deleting, members_unreadable, quorum_lost, no_candidate;
 };
 enum pl_remediation_action { REMEDIATION_DONE, REMEDIATION_REFUSE, REMEDIATION_GO };
 extern const struct pl_table pl__kcp_remediation;
