@@ -19,7 +19,7 @@ static int read_all(struct pl_arena *arena, int fd, const char *path, size_t byt
     pl__buf_init(&out, arena, bytes_max);
     for (;;) {
         size_t wanted = bytes_max - out.len < 4096 ? bytes_max - out.len : 4096;
-        char beyond;
+        char beyond = 0;
         char *room = wanted ? pl__buf_reserve(&out, wanted) : &beyond;
         ssize_t got = read(fd, room, wanted ? wanted : 1);
         if (got < 0 && errno == EINTR)

@@ -208,7 +208,7 @@ static void deliver(struct kube_request *r)
 {
     struct pl_kube_answer answer = {
         .failure = r->failure,
-        .error = r->failure == KUBE_OK ? (struct pl_str){ 0 } : pl__str(r->error),
+        .error = pl__str(r->failure == KUBE_OK ? NULL : r->error),
         .status = r->status,
         .retry_after_s = r->retry_after_s,
         .body = { r->answer ? r->answer : "", r->answer_size },
@@ -374,8 +374,7 @@ static void proxy_set(struct pl_kube *kube, const char *host)
 
     if (proxy.len && pl__str_starts_with(proxy, socks)) {
         struct pl_str rest = { proxy.ptr + socks.len, proxy.len - socks.len };
-        kube->proxy = pl__str_format(&kube->arena, "socks5h://%.*s",
-                                                        PL_STR_ARG(rest)).ptr;
+        kube->proxy = pl__str_format(&kube->arena, "socks5h://%.*s", PL_STR_ARG(rest)).ptr;
     } else if (proxy.len) {
         kube->proxy = proxy.ptr;
     } else if (is_loopback(host)) {
@@ -396,19 +395,18 @@ static int server_name_set(struct pl_kube *kube, const char *host, const char *p
         if (!isalnum((unsigned char)name.ptr[i]) && !strchr(".-_:", name.ptr[i]))
             return pl__error(arena, err, PL_INVALID, "tls-server-name is not a host name");
     const char *shown = pl__str_format(&kube->arena, ip6 ? "[%s]" : "%s", name.ptr).ptr;
-    struct pl_str target =
-        pl__str_format(&kube->arena, "%s:%s:%s:%s", shown, port, host, port);
+    struct pl_str target = pl__str_format(&kube->arena, "%s:%s:%s:%s", shown, port, host, port);
     struct pl_str authority = pl__str_format(&kube->arena, "%s:%s", host, port);
     kube->connect_to = curl_slist_append(NULL, target.ptr);
     if (!kube->connect_to)
         abort();
-    kube->base_url = pl__str_format(&kube->arena, "https://%s:%s%s", shown, port,
-                                                       path).ptr;
+    kube->base_url = pl__str_format(&kube->arena, "https://%s:%s%s", shown, port, path).ptr;
     kube->peer.tls_name = name.ptr;
     return header_set(kube, "Host", authority, arena, err);
 }
 
-static int server_set(struct pl_kube *kube, CURLU *url, struct pl_arena *arena, struct pl_error **err)
+static int server_set(struct pl_kube *kube, CURLU *url, struct pl_arena *arena,
+                      struct pl_error **err)
 {
     char *scheme = NULL, *host = NULL, *port = NULL, *path = NULL;
     int result = -1;
@@ -430,8 +428,7 @@ static int server_set(struct pl_kube *kube, CURLU *url, struct pl_arena *arena, 
     kube->peer.host = pl__str_format(&kube->arena, "%s:%s", host, port).ptr;
     kube->peer.tls_name = pl__str_copy(&kube->arena, pl__str(host)).ptr;
     kube->peer.own_ca = kube->config.ca_pem.len > 0;
-    kube->base_url = pl__str_format(&kube->arena, "%s://%s:%s%s", scheme, host,
-                                                       port, path).ptr;
+    kube->base_url = pl__str_format(&kube->arena, "%s://%s:%s%s", scheme, host, port, path).ptr;
     proxy_set(kube, host);
     result = 0;
     if (kube->https && kube->config.tls_server_name.len)
@@ -473,8 +470,8 @@ static int kube_setup(struct pl_kube *kube, struct pl_arena *arena, struct pl_er
     curl_url_cleanup(url);
     if (result < 0 || impersonation_set(kube, arena, err) < 0)
         return -1;
-    return pl__kube_auth_init(&kube->auth, kube->loop, &kube->config, kube->https, kube, auth_changed,
-                              arena, err);
+    return pl__kube_auth_init(&kube->auth, kube->loop, &kube->config, kube->https, kube,
+                              auth_changed, arena, err);
 }
 
 int pl__kube_open(struct pl_loop *loop, const struct pl_kube_config *config,

@@ -14,7 +14,7 @@
 struct pl_kube;
 
 struct pl_kube_options {
-    double qps;    /* requests per second, watches included; 0: no limit */
+    double qps; /* requests per second, watches included; 0: no limit */
     double burst;
     uint32_t connect_timeout_ms; /* 0: 30 s */
     const char *user_agent;      /* NULL: plimsoll/VERSION */
@@ -26,23 +26,23 @@ struct pl_kube_options {
 
 /* Why there was no HTTP answer. */
 enum pl_kube_failure {
-    KUBE_OK = 0,       /* there was one: look at `status` */
-    KUBE_UNREACHABLE,  /* refused, no route, name not found */
-    KUBE_TIMEOUT,      /* the deadline passed */
-    KUBE_TLS,          /* certificate or handshake */
-    KUBE_CREDENTIALS,  /* token file, exec plugin, client certificate */
-    KUBE_CUT,          /* the connection broke in the middle */
-    KUBE_CANCELLED,    /* pl__kube_cancel() or pl__kube_close() */
-    KUBE_TOO_LARGE,    /* more than `body_max` */
+    KUBE_OK = 0,      /* there was one: look at `status` */
+    KUBE_UNREACHABLE, /* refused, no route, name not found */
+    KUBE_TIMEOUT,     /* the deadline passed */
+    KUBE_TLS,         /* certificate or handshake */
+    KUBE_CREDENTIALS, /* token file, exec plugin, client certificate */
+    KUBE_CUT,         /* the connection broke in the middle */
+    KUBE_CANCELLED,   /* pl__kube_cancel() or pl__kube_close() */
+    KUBE_TOO_LARGE,   /* more than `body_max` */
 };
 
 struct pl_kube_answer {
     enum pl_kube_failure failure;
-    struct pl_str error;    /* for people, no credentials in it */
-    int status;             /* HTTP; 0 without an answer */
-    int retry_after_s;      /* -1: none */
+    struct pl_str error; /* for people, no credentials in it */
+    int status;          /* HTTP; 0 without an answer */
+    int retry_after_s;   /* -1: none */
     struct pl_str content_type;
-    struct pl_str body;     /* whole; of a stream only when the status is not 200 */
+    struct pl_str body; /* whole; of a stream only when the status is not 200 */
 };
 
 struct pl_kube_request {

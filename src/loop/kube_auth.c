@@ -12,7 +12,8 @@ enum {
     TOKEN_AGE_MS_MAX = 50 * 1000,
     FILES_AGE_MS_MAX = 50 * 1000,
     EXEC_TIMEOUT_MS = 60 * 1000,
-    EXEC_AGAIN_MS_MIN = 1000, /* a plugin that fails, or whose tokens are refused, is not run in a loop */
+    EXEC_AGAIN_MS_MIN =
+        1000, /* a plugin that fails, or whose tokens are refused, is not run in a loop */
 };
 
 static void text_free(char *text)
@@ -83,7 +84,8 @@ static int token_file_read(struct pl_kube_auth *auth)
     else if ((token = trimmed(token)).len == 0)
         snprintf(auth->error, sizeof auth->error, "token file %s is empty", path.ptr);
     else if (!header_safe(token))
-        snprintf(auth->error, sizeof auth->error, "token file %s holds more than one line", path.ptr);
+        snprintf(auth->error, sizeof auth->error, "token file %s holds more than one line",
+                 path.ptr);
     else
         result = 0;
     if (result == 0)
@@ -167,8 +169,8 @@ static void files_prepare(struct pl_kube_auth *auth, uint64_t now_ms)
     config = *auth->config;
     struct pl_kube_tls *tls = NULL;
     if (pl__kube_config_read_files(&scratch, &config, &err) == 0)
-        tls = pl__kube_tls_new(config.ca_pem, config.client_cert_pem, config.client_key_pem, &scratch,
-                               &err);
+        tls = pl__kube_tls_new(config.ca_pem, config.client_cert_pem, config.client_key_pem,
+                               &scratch, &err);
     pl__arena_release(&scratch);
     if (tls)
         tls_replace(auth, tls);
@@ -257,8 +259,8 @@ int pl__kube_auth_init(struct pl_kube_auth *auth, struct pl_loop *loop,
         !header_safe(config->password))
         return pl__error(arena, err, PL_INVALID,
                          "token, user name or password with control characters in it");
-    auth->tls = pl__kube_tls_new(config->ca_pem, config->client_cert_pem, config->client_key_pem, arena,
-                                 err);
+    auth->tls = pl__kube_tls_new(config->ca_pem, config->client_cert_pem, config->client_key_pem,
+                                 arena, err);
     if (!auth->tls)
         return -1;
     auth->files_checked_ms = pl__loop_mono_ms(loop);

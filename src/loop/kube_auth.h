@@ -28,7 +28,7 @@ struct pl_kube_auth {
     uint64_t token_read_ms;
 
     uint64_t files_checked_ms;
-    bool recheck; /* now, whatever their age */
+    bool recheck;                 /* now, whatever their age */
     struct pl_file_mark marks[3]; /* of CA, certificate, key */
 
     struct pl_exec_run *run; /* the plugin, while it runs */

@@ -39,7 +39,8 @@ static int add_optional_file(struct pl_kubeconfig *k, struct pl_arena *arena, st
 
     if (path.len == 0)
         return 0;
-    if (add_file(k, arena, pl__str_copy(arena, path).ptr, &cause) == 0 || cause->code == PL_NOT_FOUND)
+    if (add_file(k, arena, pl__str_copy(arena, path).ptr, &cause) == 0 ||
+        cause->code == PL_NOT_FOUND)
         return 0;
     if (err)
         *err = cause;
@@ -134,9 +135,10 @@ static int load_in_cluster(struct pl_arena *arena, struct pl_kube_config *config
     struct pl_error *cause = NULL;
 
     if (!getenv("KUBERNETES_SERVICE_HOST"))
-        return pl__error(arena, err, PL_NOT_FOUND,
-                         "no kubeconfig: looked at --kubeconfig, $KUBECONFIG and ~/.kube/config, and "
-                         "this is not a Pod");
+        return pl__error(
+            arena, err, PL_NOT_FOUND,
+            "no kubeconfig: looked at --kubeconfig, $KUBECONFIG and ~/.kube/config, and "
+            "this is not a Pod");
     if (pl__kube_config_in_cluster(arena, in_cluster_directory, config, &cause) < 0)
         return pl__fail(arena, err, cause, "in-cluster configuration");
     return 0;
@@ -162,7 +164,9 @@ static int load(struct pl_arena *arena, const char *path, const char *context,
         return load_in_cluster(arena, config, err);
     if (pl__kubeconfig_empty(k))
         return pl__error(arena, err, PL_NOT_FOUND, "%s: no cluster in it",
-                         path && *path ? path : list && *list ? list : "~/.kube/config");
+                         path && *path   ? path
+                         : list && *list ? list
+                                         : "~/.kube/config");
     if (pl__kubeconfig_resolve(k, pl__str(context), config, err) < 0)
         return -1;
     return pl__kube_config_read_files(arena, config, err);

@@ -36,7 +36,7 @@ static void verify_text(CURL *easy, const struct pl_kube_peer *peer, char *text,
 
     curl_easy_getinfo(easy, CURLINFO_SSL_VERIFYRESULT, &result);
     switch (result) {
-    case X509_V_OK: /* the chain is right, so it was the name; */
+    case X509_V_OK:              /* the chain is right, so it was the name; */
     case X509_V_ERR_UNSPECIFIED: /* libcurl looks at that first and then leaves this value */
         snprintf(text, size, "certificate of %s is not for %s", peer->host, peer->tls_name);
         return;
@@ -70,7 +70,8 @@ static void handshake_text(const struct pl_kube_peer *peer, const char *detail, 
 
     if (detail_has(detail, "wrong version number") || detail_has(detail, "packet length too long"))
         what = "failed: the server does not speak TLS";
-    else if (detail_has(detail, "alert protocol version") || detail_has(detail, "unsupported protocol"))
+    else if (detail_has(detail, "alert protocol version") ||
+             detail_has(detail, "unsupported protocol"))
         what = "failed: the server speaks no TLS 1.2 or later";
     else if (detail_has(detail, "SSL_ERROR_SYSCALL") || detail_has(detail, "unexpected eof") ||
              detail_has(detail, "reset by peer"))
@@ -96,10 +97,11 @@ static void cut_text(CURL *easy, CURLcode result, const struct pl_kube_peer *pee
     curl_easy_getinfo(easy, CURLINFO_APPCONNECT_TIME_T, &handshaken_us);
     if (status == 0 && connect_count > 0 && handshaken_us > 0 &&
         (result == CURLE_SEND_ERROR || result == CURLE_RECV_ERROR))
-        snprintf(text, size,
-                 "%s cut the connection right after the TLS handshake: it may have refused our client "
-                 "certificate",
-                 peer->host);
+        snprintf(
+            text, size,
+            "%s cut the connection right after the TLS handshake: it may have refused our client "
+            "certificate",
+            peer->host);
     else if (result == CURLE_GOT_NOTHING || (status == 0 && result == CURLE_RECV_ERROR))
         snprintf(text, size, "%s closed the connection without an answer", peer->host);
     else if (result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_WEIRD_SERVER_REPLY ||

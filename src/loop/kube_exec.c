@@ -216,8 +216,8 @@ static char **environment(struct pl_arena *arena, const struct pl_kube_config *c
     for (uint32_t i = 0; i < exec->env.count; i++)
         env[at++] = arena_text(arena, exec->env.items[i]);
     struct pl_str info = pl__exec_info(arena, config);
-    env[at] = arena_text(
-        arena, pl__str_format(arena, "KUBERNETES_EXEC_INFO=%.*s", PL_STR_ARG(info)));
+    env[at] =
+        arena_text(arena, pl__str_format(arena, "KUBERNETES_EXEC_INFO=%.*s", PL_STR_ARG(info)));
     return env;
 }
 
@@ -235,7 +235,8 @@ static int run_spawn(struct pl_exec_run *run, const struct pl_kube_config *confi
 {
     uv_stdio_container_t stdio[3] = {
         { .flags = UV_IGNORE },
-        { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE, .data.stream = (uv_stream_t *)&run->output_pipe },
+        { .flags = UV_CREATE_PIPE | UV_WRITABLE_PIPE,
+          .data.stream = (uv_stream_t *)&run->output_pipe },
         { .flags = UV_INHERIT_FD, .data.fd = 2 },
     };
     char **args = arguments(&run->arena, &config->exec);
@@ -244,7 +245,8 @@ static int run_spawn(struct pl_exec_run *run, const struct pl_kube_config *confi
         .file = args[0],
         .args = args,
         .env = environment(&run->arena, config),
-        .flags = UV_PROCESS_DETACHED, /* a process group of its own, so that all of it can be killed */
+        .flags =
+            UV_PROCESS_DETACHED, /* a process group of its own, so that all of it can be killed */
         .stdio_count = 3,
         .stdio = stdio,
     };

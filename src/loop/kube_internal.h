@@ -33,13 +33,13 @@ struct kube_lane {
     struct pl_kube *kube;
     char key[32]; /* what keeps libcurl from sharing its connection with other lanes */
     struct pl_kube_tls *tls;
-    struct kube_list open;       /* without the probe */
-    struct kube_list held;       /* waiting for the first one of `open` to be connected */
-    struct kube_request *probe;  /* our own question to a silent peer */
+    struct kube_list open;      /* without the probe */
+    struct kube_list held;      /* waiting for the first one of `open` to be connected */
+    struct kube_request *probe; /* our own question to a silent peer */
     uv_timer_t watchdog;
-    uint64_t received_ms;        /* the last byte; 0: none yet */
-    uint64_t quiet_since_ms;     /* that, or when the first request after a pause was sent */
-    bool ready; /* connected, as far as the requests in `open` go */
+    uint64_t received_ms;    /* the last byte; 0: none yet */
+    uint64_t quiet_since_ms; /* that, or when the first request after a pause was sent */
+    bool ready;              /* connected, as far as the requests in `open` go */
     bool retired;
 };
 
@@ -90,13 +90,13 @@ struct pl_kube {
     struct pl_kube_auth auth;
     struct pl_kube_peer peer;
     bool https;
-    const char *base_url;         /* what requests' paths are put behind */
-    const char *proxy;            /* NULL: the environment's; "": none */
+    const char *base_url;          /* what requests' paths are put behind */
+    const char *proxy;             /* NULL: the environment's; "": none */
     struct curl_slist *connect_to; /* where to really connect to when tls-server-name is set */
     struct curl_slist *headers;    /* that all requests have */
     struct pl_ratelimit ratelimit;
-    uv_timer_t wake;       /* the next deadline */
-    uv_idle_t soon;        /* in the next turn of the loop (a timer of 0 could keep it from polling) */
+    uv_timer_t wake; /* the next deadline */
+    uv_idle_t soon;  /* in the next turn of the loop (a timer of 0 could keep it from polling) */
     uint32_t handle_count; /* not closed yet */
     uint64_t id_next;
     uint64_t deadline_next_ms; /* no open request's deadline is before it */
@@ -119,7 +119,8 @@ void pl__kube_pump(struct pl_kube *kube);
 
 /* --- kube_request.c ------------------------------------------------------------------------------ */
 
-struct kube_request *pl__kube_request_new(struct pl_kube *kube, const struct pl_kube_request *wanted);
+struct kube_request *pl__kube_request_new(struct pl_kube *kube,
+                                          const struct pl_kube_request *wanted);
 void pl__kube_request_free(struct kube_request *request);
 
 /* Makes the libcurl handle, for this lane. */

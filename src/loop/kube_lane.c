@@ -47,8 +47,8 @@ static bool worth_retrying(const struct kube_request *r)
     long connect_count = 1;
 
     curl_easy_getinfo(r->easy, CURLINFO_NUM_CONNECTS, &connect_count);
-    return r->failure == KUBE_CUT && !r->headers_done && !r->retried && !r->probe && !r->cancelled &&
-           connect_count == 0 && strcmp(r->method, "GET") == 0;
+    return r->failure == KUBE_CUT && !r->headers_done && !r->retried && !r->probe &&
+           !r->cancelled && connect_count == 0 && strcmp(r->method, "GET") == 0;
 }
 
 static void result_set(struct kube_request *r, CURLcode result)
@@ -75,8 +75,8 @@ static void result_set(struct kube_request *r, CURLcode result)
 /* There will be no connection: nobody needs to find that out again. */
 static void held_fail(struct kube_lane *lane, const struct kube_request *r)
 {
-    bool hopeless = r->failure == KUBE_UNREACHABLE || r->failure == KUBE_TLS ||
-                    r->failure == KUBE_TIMEOUT;
+    bool hopeless =
+        r->failure == KUBE_UNREACHABLE || r->failure == KUBE_TLS || r->failure == KUBE_TIMEOUT;
 
     while (hopeless && !lane->ready && lane->held.first) {
         struct kube_request *held = lane->held.first;

@@ -19,6 +19,7 @@ enum {
 };
 
 /* OpenSSL would ask on the terminal. */
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is OpenSSL's */
 static int no_password(char *room, int size, int writing, void *user)
 {
     (void)room;
@@ -79,7 +80,8 @@ struct pl_kube_tls *pl__kube_tls_new(struct pl_str ca_pem, struct pl_str cert_pe
     struct pl_error *cause = NULL;
 
     if (ca_pem.len && certificate_count(ca_pem) == 0) {
-        pl__error(arena, err, PL_INVALID, "there is no certificate in the certificate authority's PEM");
+        pl__error(arena, err, PL_INVALID,
+                  "there is no certificate in the certificate authority's PEM");
         return NULL;
     }
     if ((cert_pem.len || key_pem.len) && pl__tls_check_pair(cert_pem, key_pem, arena, &cause) < 0) {
@@ -90,7 +92,8 @@ struct pl_kube_tls *pl__kube_tls_new(struct pl_str ca_pem, struct pl_str cert_pe
     if (!tls)
         abort();
     tls->references = 1;
-    pl__arena_init(&tls->arena, &pl__secret_allocator, ca_pem.len + cert_pem.len + key_pem.len + 64);
+    pl__arena_init(&tls->arena, &pl__secret_allocator,
+                   ca_pem.len + cert_pem.len + key_pem.len + 64);
     tls->ca_pem = pl__str_copy(&tls->arena, ca_pem);
     tls->cert_pem = pl__str_copy(&tls->arena, cert_pem);
     tls->key_pem = pl__str_copy(&tls->arena, key_pem);

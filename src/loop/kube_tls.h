@@ -11,9 +11,9 @@
 
 struct pl_kube_tls {
     uint32_t references;
-    struct pl_str ca_pem;          /* empty: the system's */
+    struct pl_str ca_pem;            /* empty: the system's */
     struct pl_str cert_pem, key_pem; /* empty: none */
-    struct pl_arena arena;         /* holds the above, wiped at the end */
+    struct pl_arena arena;           /* holds the above, wiped at the end */
 };
 
 /* Checks what it is given: certificates that can be read, a key that is not encrypted and belongs to

@@ -10,7 +10,8 @@ struct pl_multi {
     CURLM *curl;
     uv_loop_t *uv;
     uv_timer_t timer;
-    uv_idle_t soon; /* for a timeout of 0: a timer of 0 that starts itself again keeps libuv from polling */
+    uv_idle_t
+        soon; /* for a timeout of 0: a timer of 0 that starts itself again keeps libuv from polling */
     uint32_t handle_count; /* not closed yet */
     uint32_t transfer_count;
     bool busy;    /* inside of a libcurl call that may call back */

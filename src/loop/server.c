@@ -97,7 +97,8 @@ static void expiry_arm(struct pl_server *server)
         return;
     }
     uint64_t deadline_ms = server->oldest->deadline_ms;
-    uv_timer_start(&server->expiry, expiry_fired, deadline_ms > now_ms ? deadline_ms - now_ms : 1, 0);
+    uv_timer_start(&server->expiry, expiry_fired, deadline_ms > now_ms ? deadline_ms - now_ms : 1,
+                   0);
 }
 
 void pl__server_answer(struct pl_server_call *call, int status, const char *content_type,
@@ -184,7 +185,8 @@ static void call_handle(struct pl_server_call *call, const char *method, const c
     call->handled = true;
     address_text(call->connection, client, sizeof client);
     if (call->has_body)
-        pl__server_answer(call, MHD_HTTP_CONTENT_TOO_LARGE, NULL, PL_STR("no body is wanted here\n"));
+        pl__server_answer(call, MHD_HTTP_CONTENT_TOO_LARGE, NULL,
+                          PL_STR("no body is wanted here\n"));
     else if (server->closing)
         pl__server_answer(call, MHD_HTTP_SERVICE_UNAVAILABLE, NULL, PL_STR("shutting down\n"));
     else
@@ -281,7 +283,9 @@ static void server_stop(struct pl_server *server)
 {
     while (server->oldest)
         call_drop(server->oldest);
-    MHD_run(server->daemon); /* takes the resumed ones back; stopping with suspended ones is not allowed */
+    MHD_run(
+        server
+            ->daemon); /* takes the resumed ones back; stopping with suspended ones is not allowed */
     uv_poll_stop(&server->poll);
     MHD_stop_daemon(server->daemon);
     uv_close((uv_handle_t *)&server->poll, handle_closed);
@@ -296,7 +300,7 @@ static void timer_fired(uv_timer_t *timer);
  * it asks for. */
 static void server_run(struct pl_server *server)
 {
-    MHD_UNSIGNED_LONG_LONG timeout_ms;
+    MHD_UNSIGNED_LONG_LONG timeout_ms = 0;
 
     if (uv_is_closing((uv_handle_t *)&server->poll))
         return;
@@ -307,11 +311,9 @@ static void server_run(struct pl_server *server)
     uv_timer_stop(&server->timer);
     uv_idle_stop(&server->soon);
     MHD_run(server->daemon);
-    if (server->closing)
-        server_poke(server);
-    else if (MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES)
+    if (!server->closing && MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES)
         return;
-    else if (timeout_ms == 0)
+    if (server->closing || timeout_ms == 0)
         server_poke(server);
     else
         uv_timer_start(&server->timer, timer_fired, timeout_ms, 0);
@@ -409,7 +411,8 @@ static int addresses_listen(const struct addrinfo *addresses)
 static int listen_open(struct pl_server *server, struct pl_arena *arena, struct pl_error **err)
 {
     const char *text = server->options.listen, *host = NULL, *port = NULL;
-    struct addrinfo hints = { .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM,
+    struct addrinfo hints = { .ai_family = AF_UNSPEC,
+                              .ai_socktype = SOCK_STREAM,
                               .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
     struct addrinfo *addresses = NULL;
 
@@ -425,8 +428,9 @@ static int listen_open(struct pl_server *server, struct pl_arena *arena, struct 
     struct sockaddr_storage bound;
     socklen_t len = sizeof bound;
     if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
-        server->port = ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                                         : ((struct sockaddr_in *)&bound)->sin_port);
+        server->port =
+            ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
+                                              : ((struct sockaddr_in *)&bound)->sin_port);
     return fd;
 }
 
@@ -459,14 +463,13 @@ static struct MHD_Daemon *daemon_start(struct pl_server *server, int fd)
     };
     struct MHD_OptionItem none[] = { { MHD_OPTION_END, 0, NULL } };
 
-    return MHD_start_daemon(flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
-                            MHD_OPTION_NOTIFY_COMPLETED, on_completed, server,
-                            MHD_OPTION_NOTIFY_CONNECTION, on_connection, server,
-                            MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections_max,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->timeout_s,
-                            MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES_MAX,
-                            MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
-                            o->tls ? tls : none, MHD_OPTION_END);
+    return MHD_start_daemon(
+        flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
+        on_connection, server, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections_max,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)HEADER_BYTES_MAX, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
+        o->tls ? tls : none, MHD_OPTION_END);
 }
 
 static int server_start(struct pl_server *server, struct pl_arena *arena, struct pl_error **err)
@@ -482,7 +485,8 @@ static int server_start(struct pl_server *server, struct pl_arena *arena, struct
         return pl__error(arena, err, PL_IO, "listen on %s: cannot start the server",
                          server->options.listen);
     }
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info =
+        MHD_get_daemon_info(server->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     assert(info);
     uv_loop_t *uv = pl__loop_uv(server->loop);
     uv_poll_init(uv, &server->poll, info->epoll_fd);

@@ -26,7 +26,8 @@ struct pl_server_options {
     uint32_t timeout_s;              /* a connection on which nothing happens; 0: 30 s */
     /* Called for each request, with an answer due: pl__server_answer(), now or later. Not more than
      * a minute later: then 503 is sent and the call is gone (`gone` is called). */
-    void (*handle)(void *user, struct pl_server_call *call, const struct pl_server_request *request);
+    void (*handle)(void *user, struct pl_server_call *call,
+                   const struct pl_server_request *request);
     /* A call that was not answered yet ended: the time is up or the server closes. NULL: do not
      * care, which is right when calls are always answered at once. */
     void (*gone)(void *user, struct pl_server_call *call);

@@ -104,8 +104,8 @@ int pl__exec_credential_parse(struct pl_arena *arena, struct pl_str text, struct
     /* The reader's own message may quote what it saw, which may be the token: not passed on. */
     pl__json_init(&j, text, source, arena, 0, &detail);
     if (pl__json_decode(&j, &reply_shape, &reply) < 0 || !pl__json_at_end(&j))
-        return pl__error(arena, err, PL_INVALID, "%.*s printed something that is not JSON as expected",
-                         PL_STR_ARG(source));
+        return pl__error(arena, err, PL_INVALID,
+                         "%.*s printed something that is not JSON as expected", PL_STR_ARG(source));
     const char *fault = reply_fault(&reply, api_version);
     if (fault)
         return pl__error(arena, err, PL_INVALID, "%.*s %s", PL_STR_ARG(source), fault);

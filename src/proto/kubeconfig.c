@@ -226,13 +226,13 @@ static void entries_merge(struct pl_arena *arena, struct pl_list *list, const st
     list->items = merged;
 }
 
-#define MERGE(arena, list, more)                                                                   \
-    do {                                                                                           \
-        struct pl_list to_ = { (list).items, (list).count, (list).present };                       \
-        struct pl_list from_ = { (more).items, (more).count, (more).present };                     \
-        entries_merge((arena), &to_, &from_, sizeof *(list).items);                                \
-        (list).items = to_.items;                                                                  \
-        (list).count = to_.count;                                                                  \
+#define MERGE(arena, list, more)                                               \
+    do {                                                                       \
+        struct pl_list to_ = { (list).items, (list).count, (list).present };   \
+        struct pl_list from_ = { (more).items, (more).count, (more).present }; \
+        entries_merge((arena), &to_, &from_, sizeof *(list).items);            \
+        (list).items = to_.items;                                              \
+        (list).count = to_.count;                                              \
     } while (0)
 
 /* --- reading one file ------------------------------------------------------------------------ */
@@ -258,10 +258,10 @@ static int file_decode(struct pl_arena *arena, struct pl_str text, struct pl_str
     if (!pl__json_at_end(&j))
         return pl__json_error(&j, j.at, PL_INVALID, "a kubeconfig is one document, here are more");
     if (root->kind.len && !pl__str_equal(root->kind, PL_STR("Config")))
-        return pl__error(arena, err, PL_INVALID, "%.*s: not a kubeconfig: kind is %.*s",
-                         PL_STR_ARG(source),
-                         (int)(root->kind.len < NAME_BYTES_SHOWN ? root->kind.len : NAME_BYTES_SHOWN),
-                         root->kind.ptr);
+        return pl__error(
+            arena, err, PL_INVALID, "%.*s: not a kubeconfig: kind is %.*s", PL_STR_ARG(source),
+            (int)(root->kind.len < NAME_BYTES_SHOWN ? root->kind.len : NAME_BYTES_SHOWN),
+            root->kind.ptr);
     return 0;
 }
 
@@ -422,8 +422,9 @@ static int cluster_resolve(struct pl_arena *arena, const struct cluster_entry *c
     if (fault)
         return cluster_error(arena, c, err, "%s", fault);
     if (c->insecure_skip_tls_verify && (c->ca_data.len || c->ca_file.len))
-        return cluster_error(arena, c, err,
-                             "insecure-skip-tls-verify and a certificate authority exclude each other");
+        return cluster_error(
+            arena, c, err,
+            "insecure-skip-tls-verify and a certificate authority exclude each other");
     if (c->ca_data.len && pl__base64_decode(arena, c->ca_data, &config->ca_pem) < 0)
         return cluster_error(arena, c, err, "certificate-authority-data is not base64");
     if (!c->ca_data.len)
@@ -451,7 +452,8 @@ static const char *exec_fault(const struct pl_kube_exec *exec)
     if (!is_v1 && !is_v1beta1)
         return "exec.apiVersion must be client.authentication.k8s.io/v1 or v1beta1";
     if (exec->interactive_mode.len == 0)
-        return is_v1 ? "exec.interactiveMode is required with client.authentication.k8s.io/v1" : NULL;
+        return is_v1 ? "exec.interactiveMode is required with client.authentication.k8s.io/v1"
+                     : NULL;
     if (pl__str_equal(exec->interactive_mode, PL_STR("Always")))
         return "exec.interactiveMode is Always, but plimsoll gives a plugin no terminal";
     if (!pl__str_equal(exec->interactive_mode, PL_STR("Never")) &&
@@ -574,13 +576,26 @@ void pl__kube_config_copy(struct pl_arena *arena, const struct pl_kube_config *f
 {
     *to = *from;
     struct pl_str *const strings[] = {
-        &to->server,          &to->namespace_,        &to->ca_pem,
-        &to->ca_file,         &to->tls_server_name,   &to->proxy_url,
-        &to->client_cert_pem, &to->client_cert_file,  &to->client_key_pem,
-        &to->client_key_file, &to->token,             &to->token_file,
-        &to->username,        &to->password,          &to->as_user,
-        &to->as_uid,          &to->exec.command,      &to->exec.api_version,
-        &to->exec.interactive_mode, &to->exec.install_hint,
+        &to->server,
+        &to->namespace_,
+        &to->ca_pem,
+        &to->ca_file,
+        &to->tls_server_name,
+        &to->proxy_url,
+        &to->client_cert_pem,
+        &to->client_cert_file,
+        &to->client_key_pem,
+        &to->client_key_file,
+        &to->token,
+        &to->token_file,
+        &to->username,
+        &to->password,
+        &to->as_user,
+        &to->as_uid,
+        &to->exec.command,
+        &to->exec.api_version,
+        &to->exec.interactive_mode,
+        &to->exec.install_hint,
     };
     for (size_t i = 0; i < sizeof strings / sizeof strings[0]; i++)
         *strings[i] = pl__str_copy(arena, *strings[i]);

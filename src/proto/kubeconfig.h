@@ -30,7 +30,7 @@ struct pl_kube_extra {
 /* One context of a kubeconfig, put together. PEM where it says PEM: already decoded from base64. Of
  * a `_pem` and its `_file` at most one is set by parsing: embedded data wins. */
 struct pl_kube_config {
-    struct pl_str server; /* https://host:port[/prefix], no slash at the end */
+    struct pl_str server;     /* https://host:port[/prefix], no slash at the end */
     struct pl_str namespace_; /* of the context; "default" when it has none */
     struct pl_str ca_pem, ca_file;
     bool insecure_skip_tls_verify;

@@ -80,7 +80,8 @@ static void run_all(void)
     if (waiting > 0)
         run_for(WAIT_MS_MAX);
     if (waiting > 0) {
-        test_fail(__FILE__, __LINE__, "%d requests without an end after %d ms", waiting, WAIT_MS_MAX);
+        test_fail(__FILE__, __LINE__, "%d requests without an end after %d ms", waiting,
+                  WAIT_MS_MAX);
         waiting = 0;
     }
 }
@@ -202,7 +203,8 @@ static const char *address(const char *name)
         const char *end = strchr(line, '\n');
         if (strncmp(line, name, name_len) == 0 && line[name_len] == ' ')
             return pl__str_format(&arena, "%.*s", (int)(end - line - (long)name_len - 1),
-                                  line + name_len + 1).ptr;
+                                  line + name_len + 1)
+                .ptr;
         line = end ? end + 1 : NULL;
     }
     test_fail(__FILE__, __LINE__, "no server %s", name);
@@ -301,9 +303,11 @@ static void test_plain_requests(void)
     for (size_t i = 0; i < 4; i++) {
         CASE("a %s with a body", methods[i]);
         ask_release(&ask);
-        send_request(&ask, kube, (struct pl_kube_request){
-            .method = methods[i], .path = "/x", .body = PL_STR("{\"a\":1}"),
-            .content_type = "application/apply-patch+yaml" });
+        send_request(&ask, kube,
+                     (struct pl_kube_request){ .method = methods[i],
+                                               .path = "/x",
+                                               .body = PL_STR("{\"a\":1}"),
+                                               .content_type = "application/apply-patch+yaml" });
         run_all();
         CHECK_INT(ask.status, 200);
         CHECK(has(&ask, "\"body\":\"{\\\"a\\\":1}\""));
@@ -378,19 +382,22 @@ static void test_bodies(void)
     check_error(&ask, KUBE_CUT, "what %s sent is not compressed as it says", "main");
     CASE("larger than allowed");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/big?n=100000", .body_max = 99999 });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/big?n=100000", .body_max = 99999 });
     run_all();
     check_error(&ask, KUBE_TOO_LARGE, "the answer of %s is larger than 99999 bytes", "main");
     CASE("exactly as large as allowed");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/big?n=100000", .body_max = 100000 });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/big?n=100000", .body_max = 100000 });
     run_all();
     CHECK_INT(ask.failure, KUBE_OK);
     CHECK_INT(ask.body_size, 100000);
     CASE("a compression bomb");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/big?n=200000000&gzip=yes",
-                                                       .body_max = 1000000 });
+    send_request(
+        &ask, kube,
+        (struct pl_kube_request){ .path = "/big?n=200000000&gzip=yes", .body_max = 1000000 });
     run_all();
     CHECK_INT(ask.failure, KUBE_TOO_LARGE);
     CASE("large headers");
@@ -431,7 +438,8 @@ static void test_streams(void)
     struct ask ask = { 0 };
 
     CASE("a stream that ends");
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=5&ms=20", .stream = true });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=5&ms=20", .stream = true });
     run_all();
     CHECK_INT(ask.failure, KUBE_OK);
     CHECK_INT(ask.status, 200);
@@ -440,34 +448,38 @@ static void test_streams(void)
     CHECK(ask.done_ms - ask.first_ms >= 50);
     CASE("a stream outlives its timeout");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=10&ms=60", .stream = true,
-                                                       .timeout_ms = 200 });
+    send_request(
+        &ask, kube,
+        (struct pl_kube_request){ .path = "/watch?n=10&ms=60", .stream = true, .timeout_ms = 200 });
     run_all();
     CHECK_INT(ask.failure, KUBE_OK);
     CHECK(has(&ask, "\"i\":9"));
     CASE("a stream whose headers do not come");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/hang", .stream = true,
-                                                       .timeout_ms = 200 });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/hang", .stream = true, .timeout_ms = 200 });
     run_all();
     check_error(&ask, KUBE_TIMEOUT, "request to %s: no answer within 0.2 s", "main");
     CASE("a stream that is not 200 has a body");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/status?code=403", .stream = true });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/status?code=403", .stream = true });
     run_all();
     CHECK_INT(ask.status, 403);
     CHECK_INT(ask.chunk_count, 0);
     CHECK_STR(pl__str(ask.body), "so it is\n");
     CASE("a stream that is aborted");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=2&end=abort", .stream = true });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=2&end=abort", .stream = true });
     run_all();
     check_error(&ask, KUBE_CUT, "connection to %s was cut", "main");
     CHECK_INT(ask.status, 200);
     CHECK(has(&ask, "\"i\":1"));
     CASE("a stream whose connection is closed");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=2&end=cut", .stream = true });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=2&end=cut", .stream = true });
     run_all();
     CHECK_INT(ask.failure, KUBE_CUT);
     CHECK(has(&ask, "\"i\":1"));
@@ -476,13 +488,15 @@ static void test_streams(void)
     CHECK_INT(ask.body_size, 20);
     CASE("bytes that drip too slowly");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/drip?n=1000&ms=20", .timeout_ms = 300 });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/drip?n=1000&ms=20", .timeout_ms = 300 });
     run_all();
     CHECK_INT(ask.failure, KUBE_TIMEOUT);
     CHECK(ask.done_ms - ask.started_ms < 1000);
     CASE("a hang in the middle");
     ask_release(&ask);
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .timeout_ms = 300 });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .timeout_ms = 300 });
     run_all();
     CHECK_INT(ask.failure, KUBE_TIMEOUT);
     CHECK_INT(ask.status, 200);
@@ -516,7 +530,8 @@ static void test_cancel_and_close(void)
     CASE("cancelled from its own chunk");
     ask_release(&ask);
     ask.cancel_in_chunk = true;
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=100&ms=5", .stream = true });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=100&ms=5", .stream = true });
     run_all();
     CHECK_INT(ask.failure, KUBE_CANCELLED);
     CHECK_INT(ask.chunk_count, 1);
@@ -524,7 +539,8 @@ static void test_cancel_and_close(void)
     ask_release(&ask);
     ask.close_in_chunk = true;
     send_request(&other, kube, (struct pl_kube_request){ .path = "/hang" });
-    send_request(&ask, kube, (struct pl_kube_request){ .path = "/watch?n=100&ms=5", .stream = true });
+    send_request(&ask, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=100&ms=5", .stream = true });
     run_all();
     run_for(50);
     CHECK_INT(ask.failure, KUBE_CANCELLED);
@@ -577,7 +593,8 @@ static void test_bad_servers(void)
     fail_case("refused", "refused", KUBE_UNREACHABLE, "connect to %s: connection refused");
     fail_case("a server that says nothing", "mute", KUBE_TIMEOUT,
               "connect to %s: no answer within 0.4 s");
-    fail_case("a server that hangs up", "closer", KUBE_TLS, "TLS handshake with %s was cut by the server");
+    fail_case("a server that hangs up", "closer", KUBE_TLS,
+              "TLS handshake with %s was cut by the server");
     fail_case("a server that sends garbage", "garbage", KUBE_TLS,
               "TLS handshake with %s failed: the server does not speak TLS");
     fail_case("https to http", "plain", KUBE_TLS,
@@ -598,8 +615,8 @@ static void test_bad_servers(void)
     };
     for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
         CASE("%s", plain[i].name);
-        config = (struct pl_kube_config){
-            .server = pl__str_format(&arena, "http://%s", address(plain[i].server)) };
+        config = (struct pl_kube_config){ .server = pl__str_format(&arena, "http://%s",
+                                                                   address(plain[i].server)) };
         struct pl_kube *kube = open_config(&config, NULL);
         get(&ask, kube, "/x");
         check_error(&ask, plain[i].failure, plain[i].error, plain[i].server);
@@ -670,7 +687,8 @@ static void test_open_errors(void)
                "client certificate: the key is encrypted, which is not supported");
     c = config_for("main");
     c.token = PL_STR("a\r\nX-Evil: 1");
-    open_fails("a token of two lines", c, "token, user name or password with control characters in it");
+    open_fails("a token of two lines", c,
+               "token, user name or password with control characters in it");
     c = config_for("main");
     c.as_user = PL_STR("a\nb");
     open_fails("a user of two lines", c, "Impersonate-User: control characters in the value");
@@ -725,7 +743,8 @@ static void test_identity(void)
     CASE("impersonation");
     config = config_for("main");
     struct pl_str groups[] = { PL_STR("g1"), PL_STR("g2") };
-    struct pl_kube_extra extra[] = { { PL_STR("a.b/c d"), PL_STR("v1") }, { PL_STR("plain"), PL_STR("v2") } };
+    struct pl_kube_extra extra[] = { { PL_STR("a.b/c d"), PL_STR("v1") },
+                                     { PL_STR("plain"), PL_STR("v2") } };
     config.as_user = PL_STR("jane");
     config.as_uid = PL_STR("u-1");
     config.as_groups.items = groups;
@@ -881,18 +900,24 @@ static void test_token_file(void)
 static void plugin_put(const char *status)
 {
     file_put("plugin", pl__str_format(&arena,
-        "#!/bin/sh\n"
-        "printf x >>'%s/plugin-runs'\n"
-        "printf '%%s' \"$KUBERNETES_EXEC_INFO\" >'%s/plugin-info'\n"
-        "printf '%%s' \"$EXTRA $1\" >'%s/plugin-args'\n"
-        "%s\n", directory, directory, directory, status).ptr);
+                                      "#!/bin/sh\n"
+                                      "printf x >>'%s/plugin-runs'\n"
+                                      "printf '%%s' \"$KUBERNETES_EXEC_INFO\" >'%s/plugin-info'\n"
+                                      "printf '%%s' \"$EXTRA $1\" >'%s/plugin-args'\n"
+                                      "%s\n",
+                                      directory, directory, directory, status)
+                           .ptr);
 }
 
 static const char *plugin_prints(const char *status)
 {
     return pl__str_format(&arena,
-        "cat <<'END'\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\","
-        "\"status\":{%s}}\nEND", status).ptr;
+                          "cat "
+                          "<<'END'\n{\"kind\":\"ExecCredential\",\"apiVersion\":\"client."
+                          "authentication.k8s.io/v1\","
+                          "\"status\":{%s}}\nEND",
+                          status)
+        .ptr;
 }
 
 static size_t plugin_runs(void)
@@ -940,7 +965,8 @@ static void test_plugin(void)
     CASE("a plugin: twenty requests wait for one run");
     file_put("plugin-runs", "");
     file_put("want-token", "from-plugin");
-    plugin_put(pl__str_format(&arena, "sleep 0.1\n%s", plugin_prints("\"token\":\"from-plugin\"")).ptr);
+    plugin_put(
+        pl__str_format(&arena, "sleep 0.1\n%s", plugin_prints("\"token\":\"from-plugin\"")).ptr);
     struct pl_kube *kube = open_config(&config, NULL);
     for (size_t i = 0; i < 20; i++)
         send_request(&asks[i], kube, (struct pl_kube_request){ .path = "/token" });
@@ -967,7 +993,8 @@ static void test_plugin(void)
 
     CASE("it runs again when its token has expired");
     file_put("plugin-runs", "");
-    plugin_put(plugin_prints("\"token\":\"newer\",\"expirationTimestamp\":\"2001-01-01T00:00:00Z\""));
+    plugin_put(
+        plugin_prints("\"token\":\"newer\",\"expirationTimestamp\":\"2001-01-01T00:00:00Z\""));
     kube = open_config(&config, NULL);
     get(&ask, kube, "/token");
     CHECK_INT(ask.status, 200);
@@ -979,18 +1006,21 @@ static void test_plugin(void)
     CASE("certificates from a plugin, and new ones on a new connection");
     config = plugin_config("mutual");
     config.exec.provide_cluster_info = true;
-    plugin_put(plugin_prints(pl__str_format(&arena,
-        "\"clientCertificateData\":\"%s\",\"clientKeyData\":\"%s\","
-        "\"expirationTimestamp\":\"2001-01-01T00:00:00Z\"",
-        pem_as_json("client.pem"), pem_as_json("client-key.pem")).ptr));
+    plugin_put(
+        plugin_prints(pl__str_format(&arena,
+                                     "\"clientCertificateData\":\"%s\",\"clientKeyData\":\"%s\","
+                                     "\"expirationTimestamp\":\"2001-01-01T00:00:00Z\"",
+                                     pem_as_json("client.pem"), pem_as_json("client-key.pem"))
+                          .ptr));
     kube = open_config(&config, NULL);
     get(&ask, kube, "/x");
     CHECK(has(&ask, "\"client\":\"client-one\""));
     CHECK(strstr(file_text("plugin-info").ptr, "\"cluster\":{\"server\":\"https://127.0.0.1:"));
     long conn = conn_of(&ask);
-    plugin_put(plugin_prints(pl__str_format(&arena,
-        "\"clientCertificateData\":\"%s\",\"clientKeyData\":\"%s\"",
-        pem_as_json("client2.pem"), pem_as_json("client2-key.pem")).ptr));
+    plugin_put(plugin_prints(
+        pl__str_format(&arena, "\"clientCertificateData\":\"%s\",\"clientKeyData\":\"%s\"",
+                       pem_as_json("client2.pem"), pem_as_json("client2-key.pem"))
+            .ptr));
     run_for(1100);
     get(&ask, kube, "/x");
     CHECK(has(&ask, "\"client\":\"client-two\""));
@@ -1002,11 +1032,16 @@ static void test_plugin(void)
     } bad[] = {
         { "fails", "exit 3", "credential plugin plugin: exited with code 3" },
         { "is killed", "kill -9 $$", "credential plugin plugin: killed by signal 9" },
-        { "prints nonsense", "echo s3cret", "credential plugin plugin printed something that is not JSON as expected" },
-        { "prints nothing", "true", "credential plugin plugin printed something that is not JSON as expected" },
-        { "prints too much", "yes | head -c 2000000", "credential plugin plugin: printed more than 1 MiB" },
-        { "hangs, with a child", "sleep 60 & sleep 60", "credential plugin plugin: gave no answer in time" },
-        { "prints no status", "echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"}'",
+        { "prints nonsense", "echo s3cret",
+          "credential plugin plugin printed something that is not JSON as expected" },
+        { "prints nothing", "true",
+          "credential plugin plugin printed something that is not JSON as expected" },
+        { "prints too much", "yes | head -c 2000000",
+          "credential plugin plugin: printed more than 1 MiB" },
+        { "hangs, with a child", "sleep 60 & sleep 60",
+          "credential plugin plugin: gave no answer in time" },
+        { "prints no status",
+          "echo '{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"}'",
           "credential plugin plugin printed an ExecCredential without status" },
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -1116,8 +1151,8 @@ static void test_many(void)
     CASE("200 streams at once, no more than 90 on a connection");
     struct pl_kube *kube = open_server("main", NULL);
     for (size_t i = 0; i < 200; i++)
-        send_request(&asks[i], kube, (struct pl_kube_request){ .path = "/watch?n=1&end=hang",
-                                                               .stream = true });
+        send_request(&asks[i], kube,
+                     (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .stream = true });
     run_for(1500);
     size_t started = 0;
     for (size_t i = 0; i < 200; i++)
@@ -1154,8 +1189,8 @@ static void test_many(void)
         CASE("40 streams on a server of few streams or HTTP/1.1: %s", servers[s]);
         kube = open_server(servers[s], NULL);
         for (size_t i = 0; i < 40; i++)
-            send_request(&asks[i], kube, (struct pl_kube_request){ .path = "/watch?n=1&end=hang",
-                                                                   .stream = true });
+            send_request(&asks[i], kube,
+                         (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .stream = true });
         run_for(1500);
         started = 0;
         for (size_t i = 0; i < 40; i++)
@@ -1167,6 +1202,85 @@ static void test_many(void)
         for (size_t i = 0; i < 40; i++)
             ask_release(&asks[i]);
     }
+    ask_release(&ask);
+}
+
+/* How many connections the server has open. */
+static long conns_open(struct pl_kube *kube)
+{
+    struct ask ask = { 0 };
+
+    get(&ask, kube, "/conns");
+    long open = ask.body ? strtol(ask.body, NULL, 10) : -1;
+    ask_release(&ask);
+    return open;
+}
+
+static void test_lanes(void)
+{
+    struct pl_kube *one = open_server("main", NULL), *two = open_server("main", NULL);
+    struct ask ask = { 0 }, watches[5] = { 0 };
+
+    CASE("two clients of one server share no connection");
+    get(&ask, one, "/x");
+    long conn = conn_of(&ask);
+    get(&ask, two, "/x");
+    CHECK(conn_of(&ask) > 0 && conn_of(&ask) != conn);
+    get(&ask, one, "/x");
+    CHECK_INT(conn_of(&ask), conn);
+    CASE("a client that is closed closes its connection");
+    long before = conns_open(one);
+    for (size_t i = 0; i < 5; i++)
+        send_request(&watches[i], two,
+                     (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .stream = true });
+    run_for(200);
+    CHECK_INT(conns_of(watches, 5, &(size_t){ 0 }), 1);
+    pl__kube_close(two);
+    run_all();
+    run_for(100);
+    CHECK_INT(conns_open(one), before - 1);
+    for (size_t i = 0; i < 5; i++)
+        ask_release(&watches[i]);
+    close_now(one);
+
+    CASE("requests that wait for a connection share its failure");
+    one = open_server("refused", NULL);
+    for (size_t i = 0; i < 5; i++)
+        send_request(&watches[i], one, (struct pl_kube_request){ .path = "/x" });
+    run_all();
+    for (size_t i = 0; i < 5; i++) {
+        check_error(&watches[i], KUBE_UNREACHABLE, "connect to %s: connection refused", "refused");
+        CHECK(watches[i].done_ms - watches[i].started_ms < 500);
+        ask_release(&watches[i]);
+    }
+    close_now(one);
+    CASE("but each has its own deadline");
+    one = open_server("mute", NULL);
+    for (size_t i = 0; i < 5; i++)
+        send_request(
+            &watches[i], one,
+            (struct pl_kube_request){ .path = "/x", .timeout_ms = 100 + (uint32_t)i * 100 });
+    run_all();
+    for (size_t i = 0; i < 5; i++) {
+        uint64_t took_ms = watches[i].done_ms - watches[i].started_ms;
+        CHECK_INT(watches[i].failure, KUBE_TIMEOUT);
+        CHECK(took_ms + 20 >= 100 + i * 100 && took_ms < 200 + i * 100);
+        ask_release(&watches[i]);
+    }
+    close_now(one);
+    CASE("the first is cancelled while the others wait for it");
+    one = open_server("main", NULL);
+    for (size_t i = 0; i < 5; i++)
+        send_request(&watches[i], one, (struct pl_kube_request){ .path = "/x" });
+    uv_run(pl__loop_uv(loop), UV_RUN_NOWAIT);
+    pl__kube_cancel(one, watches[0].id);
+    pl__kube_cancel(one, watches[3].id);
+    run_all();
+    for (size_t i = 0; i < 5; i++) {
+        CHECK_INT(watches[i].failure, i % 3 == 0 ? KUBE_CANCELLED : KUBE_OK);
+        ask_release(&watches[i]);
+    }
+    close_now(one);
     ask_release(&ask);
 }
 
@@ -1183,7 +1297,8 @@ static void test_goaway(void)
     CHECK_INT(ask.status, 200);
     CHECK(conn_of(&ask) != conn);
     CASE("GOAWAY with an open stream: it goes on, new requests of all kinds succeed elsewhere");
-    send_request(&watch, kube, (struct pl_kube_request){ .path = "/watch?n=20&ms=50", .stream = true });
+    send_request(&watch, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=20&ms=50", .stream = true });
     run_for(100);
     CHECK(watch.chunk_count > 0);
     int open = waiting;
@@ -1193,8 +1308,9 @@ static void test_goaway(void)
     CHECK_INT(conn_of(&watch), conn);
     run_for(20);
     for (size_t i = 0; i < 5; i++)
-        send_request(&posts[i], kube, (struct pl_kube_request){ .method = i ? "POST" : "GET", .path = "/x",
-                                                                .body = PL_STR("{}") });
+        send_request(&posts[i], kube,
+                     (struct pl_kube_request){
+                         .method = i ? "POST" : "GET", .path = "/x", .body = PL_STR("{}") });
     run_all();
     for (size_t i = 0; i < 5; i++) {
         CHECK_INT(posts[i].failure, KUBE_OK);
@@ -1208,7 +1324,8 @@ static void test_goaway(void)
     CHECK(has(&watch, "\"i\":19"));
     CASE("requests sent together with the one that brings GOAWAY");
     for (size_t i = 0; i < 5; i++)
-        send_request(&posts[i], kube, (struct pl_kube_request){ .path = i == 0 ? "/goaway" : "/slow?ms=30" });
+        send_request(&posts[i], kube,
+                     (struct pl_kube_request){ .path = i == 0 ? "/goaway" : "/slow?ms=30" });
     run_all();
     for (size_t i = 0; i < 5; i++) {
         CHECK_INT(posts[i].status, 200);
@@ -1232,8 +1349,8 @@ static void test_dead_peer(const struct pl_kube_options *options, uint64_t withi
 
     CASE("a silent but living peer is left alone");
     for (size_t i = 0; i < 3; i++)
-        send_request(&watches[i], kube, (struct pl_kube_request){ .path = "/watch?n=1&end=hang",
-                                                                  .stream = true });
+        send_request(&watches[i], kube,
+                     (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .stream = true });
     run_for(within_ms < 10000 ? within_ms * 2 : 100);
     for (size_t i = 0; i < 3; i++)
         CHECK_INT(watches[i].done_count, 0);
@@ -1275,7 +1392,8 @@ static void test_silent_death(const struct pl_kube_options *options, uint64_t wi
     struct ask watch = { 0 }, ask = { 0 };
 
     CASE("a peer that dies in silence is found");
-    send_request(&watch, kube, (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .stream = true });
+    send_request(&watch, kube,
+                 (struct pl_kube_request){ .path = "/watch?n=1&end=hang", .stream = true });
     run_for(100);
     send_request(&ask, kube, (struct pl_kube_request){ .path = "/freeze", .timeout_ms = 300000 });
     uint64_t frozen_ms = now_ms();
@@ -1354,8 +1472,9 @@ static void bench_done(void *user, const struct pl_kube_answer *answer)
     if (bench->left > 0) {
         bench->left--;
         bench->open++;
-        pl__kube_send(bench->kube, &(struct pl_kube_request){ .method = "GET", .path = "/version",
-                                                              .done = bench_done, .user = bench });
+        pl__kube_send(bench->kube,
+                      &(struct pl_kube_request){
+                          .method = "GET", .path = "/version", .done = bench_done, .user = bench });
     } else if (bench->open == 0) {
         pl__loop_stop(loop);
     }
@@ -1363,15 +1482,19 @@ static void bench_done(void *user, const struct pl_kube_answer *answer)
 
 static void bench_requests(int parallel, int total)
 {
-    struct bench bench = { .kube = open_server("main", NULL), .left = total - parallel, .open = parallel };
+    struct bench bench = { .kube = open_server("main", NULL),
+                           .left = total - parallel,
+                           .open = parallel };
     struct rusage before, after;
 
     CASE("%d requests, %d at once", total, parallel);
     getrusage(RUSAGE_SELF, &before);
     uint64_t start_ms = now_ms();
     for (int i = 0; i < parallel; i++)
-        pl__kube_send(bench.kube, &(struct pl_kube_request){ .method = "GET", .path = "/version",
-                                                             .done = bench_done, .user = &bench });
+        pl__kube_send(bench.kube, &(struct pl_kube_request){ .method = "GET",
+                                                             .path = "/version",
+                                                             .done = bench_done,
+                                                             .user = &bench });
     pl__loop_run(loop);
     uint64_t took_ms = now_ms() - start_ms;
     getrusage(RUSAGE_SELF, &after);
@@ -1387,13 +1510,14 @@ static void bench_requests(int parallel, int total)
 static long rss_kb(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
-    long size = 0, resident = 0;
+    char line[128] = "";
 
-    if (file && fscanf(file, "%ld %ld", &size, &resident) != 2)
-        resident = 0;
+    if (file && !fgets(line, sizeof line, file))
+        line[0] = '\0';
     if (file)
         fclose(file);
-    return resident * (sysconf(_SC_PAGESIZE) / 1024);
+    const char *space = strchr(line, ' '); /* the second number is what is resident */
+    return space ? strtol(space + 1, NULL, 10) * (sysconf(_SC_PAGESIZE) / 1024) : 0;
 }
 
 static void bench_memory(int servers)
@@ -1409,8 +1533,8 @@ static void bench_memory(int servers)
         kubes[i] = open_config(&config, NULL);
         for (int w = 0; w < 2; w++)
             send_request(&asks[i * 2 + w], kubes[i],
-                         (struct pl_kube_request){ .path = "/watch?n=3&end=hang", .stream = true,
-                                                   .timeout_ms = 30000 });
+                         (struct pl_kube_request){
+                             .path = "/watch?n=3&end=hang", .stream = true, .timeout_ms = 30000 });
     }
     run_for(4000);
     for (int i = 0; i < servers * 2; i++)
@@ -1464,6 +1588,7 @@ int main(int argc, char **argv)
         test_plugin();
         test_certificate_files();
         test_many();
+        test_lanes();
         test_goaway();
         test_dead_peer(&quick, 1500);
         test_silent_death(&quick, 1500);

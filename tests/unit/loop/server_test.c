@@ -31,7 +31,8 @@ static void on_gone(void *user, struct pl_server_call *call)
     gone_count++;
 }
 
-static void on_request(void *user, struct pl_server_call *call, const struct pl_server_request *request)
+static void on_request(void *user, struct pl_server_call *call,
+                       const struct pl_server_request *request)
 {
     static int data = 42;
 
@@ -105,8 +106,12 @@ static void start(struct got *got, struct pl_kube *kube, const char *method, con
                   const char *body)
 {
     *got = (struct got){ 0 };
-    pl__kube_send(kube, &(struct pl_kube_request){ .method = method, .path = path, .body = pl__str(body),
-                                                   .timeout_ms = 5000, .done = on_done, .user = got });
+    pl__kube_send(kube, &(struct pl_kube_request){ .method = method,
+                                                   .path = path,
+                                                   .body = pl__str(body),
+                                                   .timeout_ms = 5000,
+                                                   .done = on_done,
+                                                   .user = got });
 }
 
 static void get(struct got *got, struct pl_kube *kube, const char *method, const char *path,
@@ -156,8 +161,8 @@ static struct pl_kube *open_client(const struct pl_server *server, bool tls, str
 static void test_answers(bool tls, struct pl_str cert, struct pl_str key)
 {
     const char *how = !tls ? "plain" : cert.len ? "TLS, own certificate" : "TLS, self-signed";
-    struct pl_server *server = open_server(
-        (struct pl_server_options){ .tls = tls, .cert_pem = cert, .key_pem = key });
+    struct pl_server *server =
+        open_server((struct pl_server_options){ .tls = tls, .cert_pem = cert, .key_pem = key });
     struct pl_kube *kube = open_client(server, tls, cert);
     struct got got, second;
 
@@ -230,7 +235,8 @@ static void test_expiry(void)
 
 static int dial(uint16_t port)
 {
-    struct sockaddr_in address = { .sin_family = AF_INET, .sin_port = htons(port),
+    struct sockaddr_in address = { .sin_family = AF_INET,
+                                   .sin_port = htons(port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
     int fd = socket(AF_INET, SOCK_STREAM, 0);
 
@@ -340,8 +346,11 @@ static void test_listen(void)
     run_for(10);
 
     CASE("a certificate that cannot be used");
-    struct pl_server_options options = { .listen = "127.0.0.1:0", .tls = true, .handle = on_request,
-                                         .cert_pem = PL_STR("x"), .key_pem = PL_STR("y") };
+    struct pl_server_options options = { .listen = "127.0.0.1:0",
+                                         .tls = true,
+                                         .handle = on_request,
+                                         .cert_pem = PL_STR("x"),
+                                         .key_pem = PL_STR("y") };
     struct pl_error *err = NULL;
     CHECK(pl__server_open(loop, &options, &arena, &server, &err) < 0);
     CHECK(err && pl__str_starts_with(pl__error_text(&arena, err), PL_STR("serving certificate: ")));

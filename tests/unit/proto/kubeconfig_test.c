@@ -80,10 +80,12 @@ static void parse_fails(const char *text, const char *context, const char *want)
 /* A kubeconfig with one cluster and one user, which are given as flow mappings. */
 static const char *with(const char *cluster, const char *user)
 {
-    return pl__str_format(&arena,
-                          "{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"
-                          " clusters: [{name: c, cluster: {%s}}], users: [{name: u, user: {%s}}]}",
-                          cluster, user).ptr;
+    return pl__str_format(
+               &arena,
+               "{current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],"
+               " clusters: [{name: c, cluster: {%s}}], users: [{name: u, user: {%s}}]}",
+               cluster, user)
+        .ptr;
 }
 
 static void test_contexts(void)
@@ -128,7 +130,8 @@ static void test_contexts(void)
     parse_fails(basic, "three", "kc: no context \"three\"");
     parse_fails(basic, "nocluster", "kc: context \"nocluster\": no cluster \"gone\"");
     parse_fails(basic, "lostuser", "kc: context \"lostuser\": no user \"gone\"");
-    parse_fails("kind: Config\n", NULL, "kc: no current-context is set and no context was asked for");
+    parse_fails("kind: Config\n", NULL,
+                "kc: no current-context is set and no context was asked for");
     parse_fails("", NULL, "kc: no current-context is set and no context was asked for");
     CASE("not a kubeconfig");
     parse_fails("kind: Secret\n", NULL, "kc: not a kubeconfig: kind is Secret");
@@ -137,9 +140,11 @@ static void test_contexts(void)
     CHECK(parse("a: [", NULL, &err) < 0);
     CHECK(parse("kind: Config\n---\nkind: Config\n", NULL, &err) < 0);
     CASE("JSON");
-    parse_ok("{\"current-context\":\"a\",\"contexts\":[{\"name\":\"a\",\"context\":{\"cluster\":\"c\"}}],"
-             "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"https://h:1\"}}],\"users\":null}",
-             NULL);
+    parse_ok(
+        "{\"current-context\":\"a\",\"contexts\":[{\"name\":\"a\",\"context\":{\"cluster\":\"c\"}}]"
+        ","
+        "\"clusters\":[{\"name\":\"c\",\"cluster\":{\"server\":\"https://h:1\"}}],\"users\":null}",
+        NULL);
     CHECK_STR(config.server, "https://h:1");
 }
 
@@ -198,9 +203,11 @@ static void test_users(void)
     parse_ok(with(server, "token: true"), NULL);
     CHECK_STR(config.token, "true");
     CASE("a plugin");
-    parse_ok(with(server, "exec: {command: ./bin/get, apiVersion: client.authentication.k8s.io/v1,"
-                          " interactiveMode: IfAvailable, provideClusterInfo: true, installHint: hint,"
-                          " args: [a, b], env: [{name: NAME, value: v=1}, {name: E, value: ''}]}"), NULL);
+    parse_ok(with(server,
+                  "exec: {command: ./bin/get, apiVersion: client.authentication.k8s.io/v1,"
+                  " interactiveMode: IfAvailable, provideClusterInfo: true, installHint: hint,"
+                  " args: [a, b], env: [{name: NAME, value: v=1}, {name: E, value: ''}]}"),
+             NULL);
     CHECK(config.exec.present && config.exec.provide_cluster_info);
     CHECK_STR(config.exec.command, "/home/me/.kube/./bin/get");
     CHECK_INT(config.exec.args.count, 2);
@@ -209,25 +216,32 @@ static void test_users(void)
     CHECK_STR(config.exec.env.items[1], "E=");
     CHECK_STR(config.exec.install_hint, "hint");
     CASE("a plugin in $PATH, v1beta1 without interactiveMode");
-    parse_ok(with(server, "exec: {command: aws, apiVersion: client.authentication.k8s.io/v1beta1}"), NULL);
+    parse_ok(with(server, "exec: {command: aws, apiVersion: client.authentication.k8s.io/v1beta1}"),
+             NULL);
     CHECK_STR(config.exec.command, "aws");
 
     static const struct {
         const char *user, *error;
     } bad[] = {
-        { "token: s3cret, username: a", "a token and a user name with password exclude each other" },
-        { "tokenFile: t, password: s3cret", "a token and a user name with password exclude each other" },
+        { "token: s3cret, username: a",
+          "a token and a user name with password exclude each other" },
+        { "tokenFile: t, password: s3cret",
+          "a token and a user name with password exclude each other" },
         { "client-certificate: a", "client-certificate without client-key" },
         { "client-key-data: QQ==", "client-key without client-certificate" },
-        { "client-certificate-data: s3cret!, client-key-data: QQ==", "client-certificate-data is not base64" },
-        { "client-certificate-data: QQ==, client-key-data: s3cret!", "client-key-data is not base64" },
+        { "client-certificate-data: s3cret!, client-key-data: QQ==",
+          "client-certificate-data is not base64" },
+        { "client-certificate-data: QQ==, client-key-data: s3cret!",
+          "client-key-data is not base64" },
         { "as-groups: [a]", "as-uid, as-groups and as-user-extra need as" },
         { "auth-provider: {name: gcp}", "auth-provider is gone from Kubernetes: use exec" },
         { "exec: {apiVersion: client.authentication.k8s.io/v1}", "exec has no command" },
-        { "exec: {command: a}", "exec.apiVersion must be client.authentication.k8s.io/v1 or v1beta1" },
+        { "exec: {command: a}",
+          "exec.apiVersion must be client.authentication.k8s.io/v1 or v1beta1" },
         { "exec: {command: a, apiVersion: client.authentication.k8s.io/v1}",
           "exec.interactiveMode is required with client.authentication.k8s.io/v1" },
-        { "exec: {command: a, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Always}",
+        { "exec: {command: a, apiVersion: client.authentication.k8s.io/v1, interactiveMode: "
+          "Always}",
           "exec.interactiveMode is Always, but plimsoll gives a plugin no terminal" },
         { "exec: {command: a, apiVersion: client.authentication.k8s.io/v1, interactiveMode: Maybe}",
           "exec.interactiveMode must be Never, IfAvailable or Always" },
@@ -238,9 +252,12 @@ static void test_users(void)
         parse_fails(with(server, bad[i].user), NULL,
                     pl__str_format(&arena, "kc: user \"u\": %s", bad[i].error).ptr);
     }
-    static const char *const secrets[] = { "token: [s3cret]", "token: {s3cret: s3cret}",
-                                           "as-groups: s3cret", "as-user-extra: {a: s3cret}",
-                                           "client-key-data: ['s3cret']", "tokenFile: [s3cret" };
+    static const char *const secrets[] = { "token: [s3cret]",
+                                           "token: {s3cret: s3cret}",
+                                           "as-groups: s3cret",
+                                           "as-user-extra: {a: s3cret}",
+                                           "client-key-data: ['s3cret']",
+                                           "tokenFile: [s3cret" };
     for (size_t i = 0; i < sizeof secrets / sizeof secrets[0]; i++) {
         struct pl_error *err = NULL;
         CASE("no error quotes a credential: %s", secrets[i]);
@@ -251,7 +268,8 @@ static void test_users(void)
 
 static void test_merge(void)
 {
-    static const char first[] = "{current-context: b, clusters: [{name: c, cluster: {server: 'https://first'}}]}";
+    static const char first[] =
+        "{current-context: b, clusters: [{name: c, cluster: {server: 'https://first'}}]}";
     static const char second[] =
         "{current-context: a, contexts: [{name: b, context: {cluster: c, user: u}}],"
         " clusters: [{name: c, cluster: {server: 'https://second'}}],"
@@ -273,8 +291,10 @@ static void test_merge(void)
     CHECK(pl__kubeconfig_resolve(k, PL_STR("a"), &config, &err) < 0);
     CHECK_STR(pl__error_text(&arena, err), "f0:f1:f2: no context \"a\"");
     CASE("of entries with one name in one file the first stays, too");
-    parse_ok("{current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: ["
-             "{name: c, cluster: {server: 'https://1'}}, {name: c, cluster: {server: 'https://2'}}]}", NULL);
+    parse_ok(
+        "{current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: ["
+        "{name: c, cluster: {server: 'https://1'}}, {name: c, cluster: {server: 'https://2'}}]}",
+        NULL);
     CHECK_STR(config.server, "https://1");
 }
 
@@ -286,8 +306,9 @@ static void test_copy(void)
     CASE("a copy outlives the original");
     pl__arena_init(&other, &pl__secret_allocator, 0);
     struct pl_error *err = NULL;
-    CHECK_INT(pl__kubeconfig_parse(&other, pl__str(basic), PL_STR("kc"), PL_STR("/d"), PL_STR("two"),
-                                   &config, &err), 0);
+    CHECK_INT(pl__kubeconfig_parse(&other, pl__str(basic), PL_STR("kc"), PL_STR("/d"),
+                                   PL_STR("two"), &config, &err),
+              0);
     pl__kube_config_copy(&arena, &config, &copy);
     pl__arena_release(&other);
     CHECK_STR(copy.token, "abc");
@@ -317,22 +338,28 @@ static void test_exec(void)
     struct pl_error *err = NULL;
 
     CASE("what a plugin is told");
-    parse_ok(with("server: 'https://a', certificate-authority-data: Q0E=, tls-server-name: kube.test",
-                  "exec: {command: x, apiVersion: client.authentication.k8s.io/v1beta1}"), NULL);
-    CHECK_STR(pl__exec_info(&arena, &config),
-              "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
-              "\"spec\":{\"interactive\":false}}");
+    parse_ok(
+        with("server: 'https://a', certificate-authority-data: Q0E=, tls-server-name: kube.test",
+             "exec: {command: x, apiVersion: client.authentication.k8s.io/v1beta1}"),
+        NULL);
+    CHECK_STR(
+        pl__exec_info(&arena, &config),
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
+        "\"spec\":{\"interactive\":false}}");
     config.exec.provide_cluster_info = true;
-    CHECK_STR(pl__exec_info(&arena, &config),
-              "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
-              "\"spec\":{\"cluster\":{\"server\":\"https://a\",\"tls-server-name\":\"kube.test\","
-              "\"certificate-authority-data\":\"Q0E=\",\"config\":null},\"interactive\":false}}");
+    CHECK_STR(
+        pl__exec_info(&arena, &config),
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\","
+        "\"spec\":{\"cluster\":{\"server\":\"https://a\",\"tls-server-name\":\"kube.test\","
+        "\"certificate-authority-data\":\"Q0E=\",\"config\":null},\"interactive\":false}}");
     CASE("what it answers");
     CHECK_INT(pl__exec_credential_parse(
-                  &arena, PL_STR(REPLY(",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
-                                       "\"2030-01-02T03:04:05Z\",\"clientCertificateData\":\"C\\n\","
-                                       "\"clientKeyData\":\"K\"}") "\n"),
-                  PL_STR("plugin"), PL_STR("client.authentication.k8s.io/v1"), &c, &err), 0);
+                  &arena,
+                  PL_STR(REPLY(",\"status\":{\"token\":\"t\",\"expirationTimestamp\":"
+                               "\"2030-01-02T03:04:05Z\",\"clientCertificateData\":\"C\\n\","
+                               "\"clientKeyData\":\"K\"}") "\n"),
+                  PL_STR("plugin"), PL_STR("client.authentication.k8s.io/v1"), &c, &err),
+              0);
     CHECK_STR(c.token, "t");
     CHECK_STR(c.client_cert_pem, "C\n");
     CHECK_STR(c.client_key_pem, "K");
@@ -344,20 +371,27 @@ static void test_exec(void)
     credential(REPLY(",\"status\":{\"token\":\"t\"}") "x",
                "plugin printed something that is not JSON as expected");
     credential("{\"kind\":\"Secret\"}", "plugin printed something that is not an ExecCredential");
-    credential("{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
-               "plugin printed an ExecCredential of another apiVersion than the kubeconfig asks for");
+    credential(
+        "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1beta1\"}",
+        "plugin printed an ExecCredential of another apiVersion than the kubeconfig asks for");
     credential(REPLY(""), "plugin printed an ExecCredential without status");
     credential(REPLY(",\"status\":{}"), "plugin printed neither a token nor a client certificate");
-    credential(REPLY(",\"status\":{\"token\":\"t\",\"clientKeyData\":\"k\"}"),
-               "plugin printed a client certificate without its key, or a key without its certificate");
+    credential(
+        REPLY(",\"status\":{\"token\":\"t\",\"clientKeyData\":\"k\"}"),
+        "plugin printed a client certificate without its key, or a key without its certificate");
 }
 
 static void test_base64(void)
 {
     static const struct {
         const char *bytes, *text;
-    } pairs[] = { { "", "" }, { "f", "Zg==" }, { "fo", "Zm8=" }, { "foo", "Zm9v" },
-                  { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" }, { "foobar", "Zm9vYmFy" },
+    } pairs[] = { { "", "" },
+                  { "f", "Zg==" },
+                  { "fo", "Zm8=" },
+                  { "foo", "Zm9v" },
+                  { "foob", "Zm9vYg==" },
+                  { "fooba", "Zm9vYmE=" },
+                  { "foobar", "Zm9vYmFy" },
                   { "\xff\xfe\xfd", "//79" } };
     struct pl_str bytes;
 
@@ -370,8 +404,9 @@ static void test_base64(void)
     CASE("line breaks");
     CHECK_INT(pl__base64_decode(&arena, PL_STR("Zm\r\n9v\nYg=\n=\n"), &bytes), 0);
     CHECK_STR(bytes, "foob");
-    static const char *const bad[] = { "Z", "Zg", "Zg=", "Zg===", "=", "====", "Zm9v=", "Zh==", "Zm9=",
-                                       "Zg==Zg==", "Zm 9v", "Zm9v!", "Zm9_", "Z===" };
+    static const char *const bad[] = { "Z",     "Zg",    "Zg=",  "Zg===", "=",
+                                       "====",  "Zm9v=", "Zh==", "Zm9=",  "Zg==Zg==",
+                                       "Zm 9v", "Zm9v!", "Zm9_", "Z===" };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CASE("not base64: %s", bad[i]);
         CHECK(pl__base64_decode(&arena, pl__str(bad[i]), &bytes) < 0);
