@@ -68,8 +68,9 @@ struct pl_item {
     uint32_t generation; /* of the sync that saw it last */
     struct pl_entry *entry;
     struct pl_item *next_in_entry, *previous_in_entry;
-    struct pl_work *work; /* KubeadmControlPlane, MachineDeployment: its place in the queue */
-    uint64_t write_id;    /* the last write of it; over or not */
+    struct pl_work *work;   /* KubeadmControlPlane, MachineDeployment: its place in the queue */
+    uint64_t write_id;      /* the last write of it; over or not */
+    bool shared_conditions; /* somebody else owns parts of our conditions on it */
 };
 
 struct pl_store {

@@ -213,43 +213,106 @@ static bool generation_behind(const struct pl_verdict *v, const struct pl_condit
     return false;
 }
 
+static const struct pl_conditions *conditions_of(enum pl_resource_id resource, const void *object)
+{
+    switch (resource) {
+    case RESOURCE_KCPS:
+        return &((const struct pl_kcp *)object)->conditions;
+    case RESOURCE_MACHINES:
+        return &((const struct pl_machine *)object)->conditions;
+    default:
+        return &((const struct pl_machine_deployment *)object)->conditions;
+    }
+}
+
+static void condition_write(struct pl_json_writer *w, const struct pl_verdict *v)
+{
+    pl__json_open_object(w);
+    pl__json_write_key(w, "type");
+    pl__json_write_str(w, pl__str(v->type));
+    pl__json_write_key(w, "status");
+    pl__json_write_str(w, pl__str(pl_status_name(v->status)));
+    pl__json_write_key(w, "reason");
+    pl__json_write_str(w, v->reason);
+    pl__json_write_key(w, "message");
+    pl__json_write_str(w, message_of(v));
+    if (v->last_transition_ms) {
+        pl__json_write_key(w, "lastTransitionTime");
+        pl__json_write_time(w, v->last_transition_ms);
+    }
+    if (v->has_observed_generation) {
+        pl__json_write_key(w, "observedGeneration");
+        pl__json_write_int(w, v->observed_generation);
+    }
+    pl__json_close_object(w);
+}
+
+static bool is_owned_type(enum pl_resource_id resource, uint8_t type)
+{
+    if (resource == RESOURCE_MACHINES)
+        return type < MACHINE_COND_COUNT;
+    return type == COND_REMEDIATING ||
+           (resource == RESOURCE_KCPS &&
+            (type == COND_ETCD_CLUSTER || type == COND_COMPONENTS || type == COND_DELETING));
+}
+
+static bool is_judged(const struct pl_object *o, uint8_t type)
+{
+    const char *name = pl__condition_type_name((enum pl_condition_type)type);
+
+    for (size_t i = 0; i < o->verdict_count; i++) {
+        if (strcmp(o->verdicts[i].type, name) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* What is stored of ours but could not be judged is left out of the apply, and so removed. Not where
+ * somebody else owns a part of it: then the rest would not be a condition and the server refuses all of
+ * it. There it says what is true: that it is not known. */
+static void unjudged_write(const struct pl_controller *c, struct pl_json_writer *w,
+                           const struct pl_object *o, enum pl_resource_id resource,
+                           const struct pl_item *item)
+{
+    const struct pl_conditions *stored = conditions_of(resource, item->object);
+
+    for (uint32_t i = 0; item->shared_conditions && i < stored->count; i++) {
+        const struct pl_condition *s = &stored->items[i];
+        if (!is_owned_type(resource, s->type) || is_judged(o, s->type))
+            continue;
+        condition_write(w, &(struct pl_verdict){
+                               .type = pl__condition_type_name((enum pl_condition_type)s->type),
+                               .status = PL_STATUS_UNKNOWN,
+                               .reason = PL_STR("InspectionFailed"),
+                               .message = PL_STR("Please check controller logs for errors"),
+                               .last_transition_ms = s->status == PL_STATUS_UNKNOWN
+                                                         ? s->last_transition_ms
+                                                         : c->now.wall_ms });
+    }
+}
+
 /* Order in the list: Deleting last, the rest by name. */
 static void conditions_write(const struct pl_controller *c, struct pl_json_writer *w,
-                             const struct pl_object *o)
+                             const struct pl_object *o, enum pl_resource_id resource,
+                             const struct pl_item *item)
 {
     pl__json_write_key(w, "conditions");
     pl__json_open_array(w);
     for (int last = 0; last < 2; last++) {
         for (size_t i = 0; i < o->verdict_count; i++) {
             const struct pl_verdict *v = &o->verdicts[i];
-            if (!is_ours(c, v) || (strcmp(v->type, "Deleting") == 0) != last)
-                continue;
-            pl__json_open_object(w);
-            pl__json_write_key(w, "type");
-            pl__json_write_str(w, pl__str(v->type));
-            pl__json_write_key(w, "status");
-            pl__json_write_str(w, pl__str(pl_status_name(v->status)));
-            pl__json_write_key(w, "reason");
-            pl__json_write_str(w, v->reason);
-            pl__json_write_key(w, "message");
-            pl__json_write_str(w, message_of(v));
-            if (v->last_transition_ms) {
-                pl__json_write_key(w, "lastTransitionTime");
-                pl__json_write_time(w, v->last_transition_ms);
-            }
-            if (v->has_observed_generation) {
-                pl__json_write_key(w, "observedGeneration");
-                pl__json_write_int(w, v->observed_generation);
-            }
-            pl__json_close_object(w);
+            if (is_ours(c, v) && (strcmp(v->type, "Deleting") == 0) == last)
+                condition_write(w, v);
         }
     }
+    unjudged_write(c, w, o, resource, item);
     pl__json_close_array(w);
 }
 
 static struct pl_str apply_body(struct pl_controller *c, const struct pl_object *o,
-                                const struct pl_resource *r)
+                                enum pl_resource_id resource, const struct pl_item *item)
 {
+    const struct pl_resource *r = &pl__resources[resource];
     struct pl_buf body;
     struct pl_json_writer w;
 
@@ -269,7 +332,7 @@ static struct pl_str apply_body(struct pl_controller *c, const struct pl_object 
     pl__json_close_object(&w);
     pl__json_write_key(&w, "status");
     pl__json_open_object(&w);
-    conditions_write(c, &w, o);
+    conditions_write(c, &w, o, resource, item);
     pl__json_close_object(&w);
     pl__json_close_object(&w);
     return pl__buf_str(&body);
@@ -285,18 +348,6 @@ static enum pl_resource_id resource_of_kind(const char *kind)
             return written_kinds[i];
     }
     return RESOURCE_COUNT;
-}
-
-static const struct pl_conditions *conditions_of(enum pl_resource_id resource, const void *object)
-{
-    switch (resource) {
-    case RESOURCE_KCPS:
-        return &((const struct pl_kcp *)object)->conditions;
-    case RESOURCE_MACHINES:
-        return &((const struct pl_machine *)object)->conditions;
-    default:
-        return &((const struct pl_machine_deployment *)object)->conditions;
-    }
 }
 
 /* Whether this object is for us to write at all. A control plane's Machines go with it: the filter is
@@ -387,7 +438,7 @@ static bool round_grant(struct pl_controller *c, struct pl_work *w, struct round
 }
 
 static uint64_t apply(struct pl_controller *c, struct pl_work *w, const struct pl_object *o,
-                      enum pl_resource_id resource)
+                      enum pl_resource_id resource, const struct pl_item *item)
 {
     const struct pl_resource *r = &pl__resources[resource];
     struct pl_str path = pl__str_format(
@@ -402,7 +453,7 @@ static uint64_t apply(struct pl_controller *c, struct pl_work *w, const struct p
                                                 .method = "PATCH",
                                                 .path = path,
                                                 .content_type = "application/apply-patch+yaml",
-                                                .body = apply_body(c, o, r),
+                                                .body = apply_body(c, o, resource, item),
                                                 .timeout_ms = WRITE_TIMEOUT_MS,
                                                 .waiter = WAITER_WRITE,
                                                 .owner = w,
@@ -436,7 +487,7 @@ static void object_handle(struct pl_controller *c, struct pl_work *w, const stru
         return;
     if (c->options.dry_run) {
         PL_LOG(c, PL_LOG_INFO, "Would write conditions (dry run)", { o->kind, object_label(c, o) },
-               { "body", apply_body(c, o, &pl__resources[resource]) });
+               { "body", apply_body(c, o, resource, item) });
         return;
     }
     /* A Machine that went from one control plane to another: the write of the former is under way. */
@@ -453,7 +504,7 @@ static void object_handle(struct pl_controller *c, struct pl_work *w, const stru
                 transition_event(c, resource, meta, o, &o->verdicts[i]);
         }
     }
-    item->write_id = apply(c, w, o, resource);
+    item->write_id = apply(c, w, o, resource, item);
 }
 
 /* When time alone changes the answer: the end of the grace period of a connection that is down. */
@@ -587,6 +638,17 @@ static uint64_t write_failed(struct pl_controller *c, struct pl_work *w, const s
     return now.mono_ms + delay;
 }
 
+/* The server would not take what was left of a condition: somebody else owns a part of one of ours. */
+static void shared_conditions_note(struct pl_work *w, uint64_t id)
+{
+    struct pl_entry *e = w->item->entry;
+
+    for (size_t i = 0; e && i < sizeof written_kinds / sizeof written_kinds[0]; i++) {
+        for (struct pl_item *item = e->items[written_kinds[i]]; item; item = item->next_in_entry)
+            item->shared_conditions |= item->write_id == id;
+    }
+}
+
 void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e,
                       struct pl_str context, struct pl_now now)
 {
@@ -595,6 +657,8 @@ void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct p
 
     c->writes_in_flight--;
     w->in_flight--;
+    if (e->status == 422)
+        shared_conditions_note(w, e->id);
     if (!ok) {
         uint64_t retry = write_failed(c, w, e, context, now);
         w->retry_ms = retry > w->retry_ms ? retry : w->retry_ms;

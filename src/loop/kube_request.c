@@ -24,6 +24,7 @@ enum {
     TCP_COUNT = 3,      /* so many times */
     TCP_USER_TIMEOUT_MS = 40 * 1000,
     STREAM_READ_BYTES = 4 * 1024, /* libcurl's buffer: there may be hundreds of open watches */
+    SEND_BYTES = 16 * 1024,       /* the least that libcurl takes */
 };
 
 static void *must_alloc(void *p)
@@ -339,6 +340,9 @@ static void set_transport(struct kube_request *r, const struct kube_lane *lane)
     SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)kube->options.connect_timeout_ms);
     SET(easy, CURLOPT_TCP_NODELAY, 1L);
     SET(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    /* libcurl sends even a GET's headers through this buffer and keeps it until the handle goes: with a
+     * watch, for ever. By default 64 KiB of which each needs a few hundred bytes. */
+    SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_BYTES);
     if (r->stream)
         SET(easy, CURLOPT_BUFFERSIZE, (long)STREAM_READ_BYTES);
     if (kube->proxy)

@@ -2,6 +2,7 @@
 
 import random
 import statistics
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -68,6 +69,12 @@ class Fleet:
                 time.sleep(0.02)
         for watch in watches:
             watch.close()
+        if want:
+            print(f"still without conditions: {sorted(want)[:5]}", file=sys.stderr)
+            for resource in ("kubeadmcontrolplanes", "machines"):
+                for obj in self.rig.api.list(resource, self.namespace):
+                    if self._tick_off(want, obj):
+                        print(f"its watch did not tell: {obj['kind']} {obj['metadata']['name']}", file=sys.stderr)
         return (last if not want else time.time()) - started, total - len(want), total
 
     @staticmethod
