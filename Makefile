@@ -38,7 +38,7 @@ compare: build ## ours beside Cluster API's own manager, one table (minutes)
 	@$(DEPS) test
 	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) tests/e2e/compare.py $(COMPARE_ARGS)
 
-bench: build ## measure; prints numbers (BENCH_ARGS=--json for machines)
+bench: build ## measure; prints numbers (BENCH_ARGS="--json FILE" for machines)
 	@tools/run-bench.sh $(BUILD) $(BENCH_ARGS)
 
 fuzz: ## run each fuzz target for FUZZ_SECONDS (60)

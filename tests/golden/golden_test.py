@@ -146,6 +146,7 @@ help: plimsoll
 help-eval: plimsoll eval --help
 help-explain: plimsoll help explain
 help-what-if: plimsoll what-if -h
+help-run: plimsoll run --help
 help-describe: plimsoll describe --help
 help-snapshot: plimsoll snapshot --help
 help-tables: plimsoll help tables

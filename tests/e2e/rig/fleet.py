@@ -58,23 +58,27 @@ class Fleet:
             watches.append(self.rig.api.watch(resource, self.namespace))
             for obj in self.rig.api.list(resource, self.namespace):
                 self._tick_off(want, obj)
+        looked = time.time()
         while want and time.time() < deadline and process.running():
             busy = False
             for watch in watches:
                 for at, kind, obj in watch.drain():
                     busy = True
                     if obj and kind in ("ADDED", "MODIFIED") and self._tick_off(want, obj):
-                        last = max(last, at)
-            if not busy:
-                time.sleep(0.02)
+                        last = looked = at
+            if busy:
+                continue
+            time.sleep(0.02)
+            if time.time() - looked > 5:  # our own watch may have ended
+                looked = time.time()
+                for resource in ("kubeadmcontrolplanes", "machines"):
+                    for obj in self.rig.api.list(resource, self.namespace):
+                        if self._tick_off(want, obj):
+                            last = looked
         for watch in watches:
             watch.close()
         if want:
-            print(f"still without conditions: {sorted(want)[:5]}", file=sys.stderr)
-            for resource in ("kubeadmcontrolplanes", "machines"):
-                for obj in self.rig.api.list(resource, self.namespace):
-                    if self._tick_off(want, obj):
-                        print(f"its watch did not tell: {obj['kind']} {obj['metadata']['name']}", file=sys.stderr)
+            print(f"without conditions: {', '.join('/'.join(key) for key in sorted(want)[:5])} ...", file=sys.stderr)
         return (last if not want else time.time()) - started, total - len(want), total
 
     @staticmethod
