@@ -4,9 +4,6 @@
  * controller, its connections and the diagnostics servers until a signal, a lost leadership or a
  * startup that cannot succeed. */
 #include <limits.h>
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,7 +24,6 @@ enum {
     NAMESPACE_BYTES_MAX = 63,
     LABEL_VALUE_BYTES_MAX = 63,
     EXIT_NOW = 1, /* the second signal */
-    MMAP_FROM_BYTES = 20 * 1024,
 };
 
 static const char lease_name[] = "controller-leader-election-plimsoll";
@@ -532,16 +528,6 @@ static int run_controller(struct run *r, struct settings *s)
     return 0;
 }
 
-/* Every connection holds buffers of 16 to 32 KiB that are hardly ever full. As mappings of their own
- * they cost only the pages that are used; from the heap they lie on pages that TLS handshakes have
- * dirtied. Measured with 150 clusters: 35 MiB in place of 41. */
-static void memory_tune(void)
-{
-#ifdef __GLIBC__
-    mallopt(M_MMAP_THRESHOLD, MMAP_FROM_BYTES);
-#endif
-}
-
 static int run(struct pl_cli *cli)
 {
     struct settings settings = { .qps = 0 };
@@ -549,7 +535,6 @@ static int run(struct pl_cli *cli)
 
     if (take_settings(cli, &settings) < 0)
         return -1;
-    memory_tune();
     pl__logs_init(&r.logs, value_of(cli, OPT_LOGGING_FORMAT), settings.verbosity);
     r.logs.wall_ms = turn_wall_ms;
     r.logs.user = &r;

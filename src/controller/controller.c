@@ -7,7 +7,8 @@
 
 enum {
     WAITERS_FIRST = 64,
-    RECONCILES_PER_STEP = 64, /* then the loop gets its turn */
+    RECONCILES_PER_STEP = 64,  /* then the loop gets its turn */
+    WRITES_IN_FLIGHT_MAX = 32, /* what waits costs memory; the API server is no faster for it */
     SYNC_PERIOD_S_DEFAULT = 600,
     CLOCK_STEP_MS = 2000, /* what is less is drift */
 };
@@ -481,14 +482,20 @@ static void remotes_tick(struct pl_controller *c)
         pl__remote_tick((struct pl_entry *)(void *)first, c->now);
 }
 
+/* With many writes on their way the next objects wait for an answer, each of which steps again. */
+static bool has_room_to_write(const struct pl_controller *c)
+{
+    return c->writes_in_flight < WRITES_IN_FLIGHT_MAX;
+}
+
 static void reconcile_due(struct pl_controller *c)
 {
     struct pl_work *w;
 
     if (c->stopping || !pl_controller_synced(c))
         return;
-    for (int i = 0;
-         i < RECONCILES_PER_STEP && (w = pl__queue_first(c)) && w->timer.due_ms <= c->now.mono_ms;
+    for (int i = 0; i < RECONCILES_PER_STEP && has_room_to_write(c) && (w = pl__queue_first(c)) &&
+                    w->timer.due_ms <= c->now.mono_ms;
          i++) {
         pl__queue_remove(c, w);
         if (w->in_flight) {
@@ -577,7 +584,7 @@ uint64_t pl_controller_wake_at_ms(const struct pl_controller *c)
         at = sooner(at, pl__informer_due_ms(&c->world.informers[i]));
     if (c->world.timers.count)
         at = sooner(at, pl__timers_first(&c->world.timers)->due_ms);
-    if (c->queue.count && pl_controller_synced(c))
+    if (c->queue.count && pl_controller_synced(c) && has_room_to_write(c))
         at = sooner(at, pl__timers_first(&c->queue)->due_ms);
     return at;
 }

@@ -23,8 +23,8 @@ enum {
     TCP_INTERVAL_S = 5, /* so often, */
     TCP_COUNT = 3,      /* so many times */
     TCP_USER_TIMEOUT_MS = 40 * 1000,
-    STREAM_READ_BYTES = 4 * 1024, /* libcurl's buffer: there may be hundreds of open watches */
-    SEND_BYTES = 16 * 1024,       /* the least that libcurl takes */
+    STREAM_READ_BYTES = 1024, /* libcurl's buffer: there may be hundreds of open watches */
+    SEND_BYTES = 16 * 1024,   /* the least that libcurl takes */
 };
 
 static void *must_alloc(void *p)
