@@ -32,11 +32,11 @@ test: build ## build, run all tests, print "N passed, N failed"
 
 e2e: build ## the suite on real API servers, built once (minutes)
 	@$(DEPS) test
-	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) tests/e2e/suite.py
+	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) python3 tests/e2e/suite.py
 
 compare: build ## ours beside Cluster API's own manager, one table (minutes)
 	@$(DEPS) test
-	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) tests/e2e/compare.py $(COMPARE_ARGS)
+	@PLIMSOLL=$(abspath $(BUILD)/plimsoll) python3 tests/e2e/compare.py $(COMPARE_ARGS)
 
 bench: build ## measure; prints numbers (BENCH_ARGS="--json FILE" for machines)
 	@tools/run-bench.sh $(BUILD) $(BENCH_ARGS)

@@ -28,7 +28,7 @@ code=0
 "$root/tools/e2e-binaries.sh" >/dev/null || code=$?
 if [ "$code" -eq 0 ]; then
     echo
-    PLIMSOLL=$(realpath "$build/plimsoll") "$root/tests/e2e/bench.py" --clusters "$clusters" --latency-clusters "$small"
+    PLIMSOLL=$(realpath "$build/plimsoll") python3 "$root/tests/e2e/bench.py" --clusters "$clusters" --latency-clusters "$small"
 elif [ "$code" -ne 77 ]; then # 77: it has said in a line what would help
     exit "$code"
 fi

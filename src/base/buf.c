@@ -22,7 +22,7 @@ char *pl__buf_reserve(struct pl_buf *b, size_t extra)
         b->overflowed = true;
         return NULL;
     }
-    if (extra > b->capacity - b->len) {
+    if (!b->data || extra > b->capacity - b->len) {
         size_t wanted = b->len + extra;
         size_t capacity = b->capacity ? b->capacity : CAPACITY_MIN;
         while (capacity < wanted)

@@ -125,6 +125,17 @@ static void test_errors(void)
     CHECK(inner->message.ptr[1023] == '\0');
 }
 
+static void test_nothing(void)
+{
+    struct pl_buf b;
+
+    CASE("nothing, formatted into an empty buffer")
+    pl__buf_init(&b, &arena, 10);
+    pl__buf_printf(&b, "%s", "");
+    CHECK_STR(pl__buf_str(&b), "");
+    CHECK(!b.overflowed);
+}
+
 int main(void)
 {
     pl__arena_init(&arena, NULL, 0);
@@ -133,6 +144,7 @@ int main(void)
     test_maximum();
     test_reserve();
     test_errors();
+    test_nothing();
     pl__arena_release(&arena);
     return test_end("buf");
 }

@@ -61,7 +61,8 @@ static char *copy_text(const char *text, size_t size)
     return copy;
 }
 
-static void offence(struct fake_api *api, const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void offence(struct fake_api *api, const char *format,
+                                                          ...)
 {
     va_list args;
 
@@ -692,7 +693,8 @@ void fake_healthy(struct fake_api *api, const char *name, int server, int machin
 
 /* --- answering ------------------------------------------------------------------------------------- */
 
-static void answer_set(struct fake_call *call, int status, const char *format, ...)
+__attribute__((format(printf, 3, 4))) static void answer_set(struct fake_call *call, int status,
+                                                             const char *format, ...)
 {
     char room[4096];
     va_list args;
@@ -978,7 +980,7 @@ static const struct pl_field applied_fields[] = {
     PL_FIELD("lastTransitionTime", F_TIME, struct applied, since_ms),
     PL_FIELD("observedGeneration", F_INT, struct applied, generation),
 };
-static const PL_SHAPE(applied_shape, struct applied, applied_fields);
+static PL_SHAPE(applied_shape, struct applied, applied_fields);
 
 struct apply {
     struct pl_str version, kind, name;
@@ -991,7 +993,7 @@ static const struct pl_field apply_fields[] = {
     PL_FIELD("metadata.name", F_STR, struct apply, name),
     PL_FIELD_SHAPE("status.conditions", F_LIST, struct apply, conditions, &applied_shape),
 };
-static const PL_SHAPE(apply_shape, struct apply, apply_fields);
+static PL_SHAPE(apply_shape, struct apply, apply_fields);
 
 static const struct applied *applied_find(const struct apply *a, const char *type)
 {

@@ -239,8 +239,7 @@ static void test_garbage(void)
         "{\"type\":\"ERROR\",\"object\":{\"code\":429,\"message\":\"slow\"}}\n",
         "{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{}}}\n",
         "{\"type\":\"BOOKMARK\",\"object\":7}\n",
-        "{\"type\":\"NEWTYPE\",\"object\":{\"metadata\":{\"name\":\"c1\",\"namespace\":\"default\"}"
-        "}}\n",
+        "{\"type\":\"NEWTYPE\",\"object\":{\"metadata\":{\"name\":\"c1\"}}}\n",
         "\n\n\n",
         "{}\n",
         "[]\n",
