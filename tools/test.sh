@@ -21,7 +21,7 @@ tools/run-tests.sh "$build" | tee "$log"
 if have_apiserver; then
     echo
     echo "end-to-end suite, on real API servers:"
-    PLIMSOLL=$(realpath "$build/plimsoll") python3 tests/e2e/suite.py | tee -a "$log"
+    PLIMSOLL=$(realpath "$build/plimsoll") python3 tests/e2e/suite.py --retry | tee -a "$log"
 else
     echo
     echo "left out: the end-to-end suite on a real kube-apiserver; 'make e2e' builds one (Go, some minutes) and runs it"
