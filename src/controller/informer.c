@@ -333,7 +333,7 @@ static int object_read(struct pl_informer *i, struct pl_json *j, void **object)
     int status;
 
     *object = pl__arena_alloc(&i->controller->reading, r->shape->size);
-    j->err = &error;
+    j->err = &error; // cppcheck-suppress autoVariables ; set back below, on every path
     if (r->model_kind >= 0)
         status = pl__object_decode(j, (enum pl_kind)r->model_kind, i->on_fallback, *object);
     else

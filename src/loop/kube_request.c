@@ -23,8 +23,7 @@ enum {
     TCP_INTERVAL_S = 5, /* so often, */
     TCP_COUNT = 3,      /* so many times */
     TCP_USER_TIMEOUT_MS = 40 * 1000,
-    STREAM_READ_BYTES = 1024, /* libcurl's buffer: there may be hundreds of open watches */
-    SEND_BYTES = 16 * 1024,   /* the least that libcurl takes */
+    SEND_BYTES = 16 * 1024, /* the least that libcurl takes */
 };
 
 static void *must_alloc(void *p)
@@ -343,8 +342,8 @@ static void set_transport(struct kube_request *r, const struct kube_lane *lane)
     /* libcurl sends even a GET's headers through this buffer and keeps it until the handle goes: with a
      * watch, for ever. By default 64 KiB of which each needs a few hundred bytes. */
     SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_BYTES);
-    if (r->stream)
-        SET(easy, CURLOPT_BUFFERSIZE, (long)STREAM_READ_BYTES);
+    /* The read buffer stays at its 16 KiB, a whole HTTP/2 frame: of a frame that does not fit libcurl
+     * 7.88 hands over the rest only when something else happens on that connection, seconds later. */
     if (kube->proxy)
         SET(easy, CURLOPT_PROXY, kube->proxy);
     if (kube->connect_to)

@@ -199,6 +199,21 @@ def managed_etcd_pods(t, profile):
 
 
 @case()
+def large_events(t):
+    """An event of any size is handed over when it comes, not when something else happens."""
+    w = t.world()
+    t.controller(*STATUS)
+    expect_healthy(w)
+    node = w.nodes[w.machines[0]]
+    for size in (3_000, 9_000, 15_000, 17_000, 40_000, 200_000):
+        w.inside.patch("pods", "kube-system", f"kube-scheduler-{node}", {"metadata": {"annotations": {"large": "x" * size}}})
+        time.sleep(0.2)
+        for ready, status in ((False, "False"), (True, "True")):
+            w.set_pod("kube-scheduler", node, ready=ready)
+            expect_kcp(w, "ControlPlaneComponentsHealthy", status, timeout=4)
+
+
+@case()
 def conditions_shared_with_others(t):
     """Another manager owns parts of conditions that we cannot judge: the rest must not fail for it."""
     w = t.world(external_etcd=False)

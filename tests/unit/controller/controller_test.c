@@ -948,7 +948,7 @@ static void test_many(int clusters, bool numbers)
     api->nanoseconds = api->steps = 0;
     uint64_t late = 0;
     for (int i = 0; i < 200; i++) {
-        int at = 1 + (i * 7) % (clusters - 1);
+        int at = 1 + (i * 7) % (clusters > 1 ? clusters - 1 : 1);
         fake_pod(api, at + 1, "kube-scheduler", "n0", i % 2 ? "Running" : "Crash");
         fake_run(api, 10);
         snprintf(name, sizeof name, "c%d-cp", at);
@@ -1232,7 +1232,7 @@ int main(int argc, char **argv)
         return test_end("controller/controller");
     }
     if (argc > 1) { /* CLUSTERS: only numbers */
-        test_many(atoi(argv[1]), true);
+        test_many((int)strtol(argv[1], NULL, 10), true);
         return test_end("controller/controller");
     }
     test_writes();

@@ -807,7 +807,7 @@ static void list_serve(struct fake_api *api, struct fake_call *call, const struc
     bool core = !pl__resources[r->resource].group[0];
 
     query(call->path, "limit", limit_text, sizeof limit_text);
-    limit = limit_text[0] ? (size_t)atol(limit_text) : SIZE_MAX;
+    limit = limit_text[0] ? (size_t)strtoul(limit_text, NULL, 10) : SIZE_MAX;
     if (api->page_size)
         limit = (size_t)api->page_size;
     api->pages++;
@@ -1412,7 +1412,7 @@ static void server_open(struct fake_api *api, const struct pl_action *a)
     if (api->handles[a->server] != -1)
         offence(api, "server %u opened twice", a->server);
     if (a->body.len > 5 && memcmp(a->body.ptr, "fake:", 5) == 0) {
-        int server = atoi(a->body.ptr + 5);
+        int server = (int)strtol(a->body.ptr + 5, NULL, 10);
         api->handles[a->server] = server;
         api->servers[server].opened++;
         return;
@@ -1729,7 +1729,8 @@ static int server_behind(struct fake_api *api, const struct fake_object *cluster
     const char *value = secret->data + strlen("\"value\":\"");
     if (pl__base64_decode(&api->arena, (struct pl_str){ value, strlen(value) - 1 }, &text) < 0)
         return 0;
-    return text.len > 5 && memcmp(text.ptr, "fake:", 5) == 0 ? atoi(text.ptr + 5) : 0;
+    return text.len > 5 && memcmp(text.ptr, "fake:", 5) == 0 ? (int)strtol(text.ptr + 5, NULL, 10)
+                                                             : 0;
 }
 
 static struct pl_str truth_text(struct fake_api *api, struct pl_arena *arena)
