@@ -213,7 +213,6 @@ struct pl_remote {
     struct pl_store nodes, pods;
     int nodes_status, pods_status; /* of the last failed read; 0 with text: no answer */
     char *nodes_error, *pods_error, *error;
-    uint64_t cause_ms; /* when the change that is not judged yet came in; 0: none */
 };
 
 /* Everything that belongs to one Cluster. */
