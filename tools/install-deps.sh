@@ -42,6 +42,10 @@ need_build() {
     need libcurl4-openssl-dev pkg-config --exists libcurl
     need libssl-dev pkg-config --exists openssl
     need libmicrohttpd-dev pkg-config --exists libmicrohttpd
+    need libnghttp2-dev pkg-config --exists libnghttp2
+    need libprotobuf-c-dev pkg-config --exists libprotobuf-c
+    need protobuf-c-compiler command -v protoc-c
+    need libwslay-dev test -e /usr/include/wslay/wslay.h
 }
 
 need_test() {

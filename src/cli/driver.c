@@ -367,6 +367,9 @@ static void do_action(struct pl_driver *d, const struct pl_action *action)
     case ACTION_CANCEL:
         do_cancel(d, action);
         break;
+    case ACTION_ETCD_TRUST:
+    case ACTION_ETCD:
+        break;
     case ACTION_STOP:
         do_stop(d, action);
         break;

@@ -551,6 +551,8 @@ void pl_controller_step(struct pl_controller *c, const struct pl_event *event, s
     case EVENT_OPEN_FAILED:
         open_failed(c, event);
         break;
+    case EVENT_ETCD:
+        break;
     case EVENT_SHUTDOWN:
         shutdown(c);
         break;

@@ -10,13 +10,17 @@
  * and ACTION_WATCH is answered by exactly one EVENT_ANSWER with its id, a watch by any number of
  * EVENT_BYTES before that. After ACTION_CLOSE of a server, or ACTION_CANCEL of an id, answers that
  * still come are ignored. Server numbers are never used twice; requests to a server that could not be
- * opened may still be handed out and are dropped by whoever executes actions. */
+ * opened may still be handed out and are dropped by whoever executes actions.
+ *
+ * The etcd of a workload cluster goes by the same server number: ACTION_ETCD_TRUST hands out its CA before
+ * the first ACTION_ETCD and whenever it changes, and ACTION_CLOSE closes it as well. */
 #ifndef PL_CONTROLLER_CONTROLLER_H
 #define PL_CONTROLLER_CONTROLLER_H
 
 #include "base/error.h"
 #include "base/json.h"
 #include "model/snapshot.h"
+#include "proto/etcd.h"
 
 /* The two clocks of one moment. Timers go by `mono_ms`, which never goes back; what is written into
  * objects goes by `wall_ms`, which may jump. */
@@ -63,7 +67,9 @@ enum pl_action_type {
     ACTION_CLOSE,   /* close it, and everything on it */
     ACTION_REQUEST, /* one request, one answer */
     ACTION_WATCH,   /* a request whose answer streams */
-    ACTION_CANCEL,  /* stop the request with this id */
+    ACTION_CANCEL,  /* stop the request or etcd call with this id */
+    ACTION_ETCD_TRUST, /* the CA of the etcd behind `server`: certificates in `body`, key in `key`, both PEM */
+    ACTION_ETCD, /* one call to that etcd, answered by one EVENT_ETCD with its id */
     ACTION_STOP, /* leadership is lost, or startup failed for good: end the process; `error` says why */
 };
 
@@ -77,6 +83,13 @@ struct pl_action {
     struct pl_str body;
     uint32_t timeout_ms;
     struct pl_str error;
+
+    /* ACTION_ETCD_TRUST, ACTION_ETCD. */
+    struct pl_str key;
+    enum pl_etcd_call call;
+    const struct pl_etcd_endpoint *endpoints; /* in the order to try */
+    size_t endpoint_count;
+    uint64_t member_id;
 };
 
 enum pl_event_type {
@@ -84,7 +97,8 @@ enum pl_event_type {
     EVENT_ANSWER,      /* a request ended */
     EVENT_BYTES,       /* a watch delivered */
     EVENT_OPEN_FAILED, /* `server` could not be opened: the kubeconfig is no good; `error` */
-    EVENT_SHUTDOWN,    /* finish: release the lease, stop watching */
+    EVENT_ETCD,     /* an ACTION_ETCD ended: `etcd`. A trust that cannot be used shows here, too */
+    EVENT_SHUTDOWN, /* finish: release the lease, stop watching */
 };
 
 struct pl_event {
@@ -95,6 +109,7 @@ struct pl_event {
     int retry_after_s;  /* -1: none */
     struct pl_str body; /* EVENT_ANSWER: the whole; EVENT_BYTES: a piece */
     struct pl_str error;
+    const struct pl_etcd_answer *etcd; /* EVENT_ETCD */
 };
 
 struct pl_controller;

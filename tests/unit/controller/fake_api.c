@@ -1471,7 +1471,10 @@ static void drain(struct fake_api *api)
                     watch_schedule(api, call);
             }
             break;
-        case ACTION_STOP:
+        case ACTION_ETCD_TRUST:
+    case ACTION_ETCD:
+        break;
+    case ACTION_STOP:
             if (api->stopped)
                 offence(api, "stopped twice");
             api->stopped = true;
