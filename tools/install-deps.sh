@@ -53,6 +53,8 @@ need_test() {
     need python3 command -v python3
     need g++ command -v g++ # the public header must compile as C++, too
     need openssl command -v openssl
+    need etcd-server command -v etcd
+    need etcd-client command -v etcdctl
 }
 
 need_fuzz() {

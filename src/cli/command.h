@@ -37,6 +37,10 @@ enum pl_option_id {
     OPT_TIMEOUT,
     OPT_WATCH,
     OPT_SHOW_CONDITIONS,
+    OPT_TRACE,
+    OPT_ETCD_DIAL_TIMEOUT,
+    OPT_ETCD_CALL_TIMEOUT,
+    OPT_ETCD_ENDPOINTS,
     /* The controller. */
     OPT_MODE,
     OPT_WATCH_FILTER,
@@ -143,6 +147,11 @@ int pl__cli_blame(struct pl_cli *cli);
 
 bool pl__cli_given(const struct pl_cli *cli, enum pl_option_id id);
 
+/* The value of an option as a duration in Go's syntax, of whole seconds: a fraction would be cut without
+ * a word. 0, or -1 with cli->err. `max_text` is how people write the most it may be. */
+int pl__cli_seconds(struct pl_cli *cli, enum pl_option_id id, uint32_t max, const char *max_text,
+                    uint32_t *seconds);
+
 /* True when `-o` has this value. */
 bool pl__cli_output_is(const struct pl_cli *cli, const char *format);
 
@@ -238,10 +247,28 @@ void pl__near_offer(struct pl_near *near, const char *candidate);
         .help = "how long to wait for a live management cluster; a workload cluster that " \
                 "does not answer is waited for 10 seconds at most"                         \
     }
+/* How the etcd of workload clusters is asked; cli/etcd_options.h reads them. */
+#define PL_OPTIONS_ETCD                                                                         \
+    { .id = OPT_ETCD_DIAL_TIMEOUT,                                                              \
+      .name = "etcd-dial-timeout-duration",                                                     \
+      .argument = "DURATION",                                                                   \
+      .fallback = "10s",                                                                        \
+      .help = "how long connecting to some etcd member may take; at most 1m" },                 \
+        { .id = OPT_ETCD_CALL_TIMEOUT,                                                          \
+          .name = "etcd-call-timeout-duration",                                                 \
+          .argument = "DURATION",                                                               \
+          .fallback = "15s",                                                                    \
+          .help = "how long one call to etcd may take; at most 1m" },                           \
+    {                                                                                           \
+        .id = OPT_ETCD_ENDPOINTS, .name = "etcd-endpoints", .argument = "TEMPLATE",             \
+        .help =                                                                                 \
+            "connect to etcd directly instead of through the workload API server, for example " \
+            "https://{address}:2379; {address} is the Node's InternalIP, {node} its name"       \
+    }
 /* All that a reading command takes for a live API, but -n. */
 #define PL_OPTIONS_LIVE                                                                    \
     PL_OPTION_KUBECONFIG, PL_OPTION_CONTEXT, PL_OPTION_ALL_NAMESPACES, PL_OPTION_SELECTOR, \
-        PL_OPTION_TIMEOUT
+        PL_OPTION_TIMEOUT, PL_OPTIONS_ETCD
 #define PL_OPTION_HELP                                                           \
     {                                                                            \
         .id = OPT_HELP, .name = "help", .letter = 'h', .help = "print this help" \

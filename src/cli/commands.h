@@ -7,6 +7,7 @@
 extern const struct pl_command pl__command_eval;
 extern const struct pl_command pl__command_explain;
 extern const struct pl_command pl__command_describe;
+extern const struct pl_command pl__command_etcd;
 extern const struct pl_command pl__command_what_if;
 extern const struct pl_command pl__command_snapshot;
 extern const struct pl_command pl__command_tables;

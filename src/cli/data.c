@@ -21,7 +21,8 @@ void pl__data_close(struct pl_data *data)
 
 void pl__data_str(struct pl_data *data, const char *key, struct pl_str value)
 {
-    pl__json_write_key(&data->json, key);
+    if (key)
+        pl__json_write_key(&data->json, key);
     pl__json_write_str(&data->json, value);
 }
 

@@ -24,19 +24,22 @@ enum {
 
 static const char user_agent[] = "plimsoll/" PL_VERSION;
 
-/* One request or watch on its way. */
+/* One request, watch or call to etcd on its way. */
 struct call {
     struct call *next; /* in its bucket */
     struct pl_driver *driver;
-    uint64_t id;      /* the controller's */
-    uint64_t kube_id; /* the client's */
+    uint64_t id;        /* the controller's */
+    uint64_t client_id; /* the Kubernetes client's, or the etcd client's */
     uint32_t server;
+    bool etcd;
     bool dropped; /* cancelled, or its server is closed: nobody waits for it */
 };
 
 struct server {
     uint32_t id;
     struct pl_kube *kube;
+    struct pl_etcd *etcd; /* behind it; NULL: not asked for yet */
+    char *trust_error;    /* why the CA of that etcd cannot be used; NULL: it can */
 };
 
 struct pl_driver {
@@ -59,6 +62,7 @@ struct pl_driver {
     int64_t started_ms; /* wall clock */
     uint64_t sent;      /* requests since memory was last given back */
     uint64_t trimmed_ms;
+    struct pl_etcd_options etcd_options;
     void (*turn)(void *user);
     void *user;
 };
@@ -136,11 +140,12 @@ static size_t server_place(const struct pl_driver *d, uint32_t id)
     return low;
 }
 
-static struct pl_kube *server_find(const struct pl_driver *d, uint32_t id)
+/* Or NULL. It may move when a server is opened or closed. */
+static struct server *server_find(const struct pl_driver *d, uint32_t id)
 {
     size_t at = server_place(d, id);
 
-    return at < d->server_count && d->servers[at].id == id ? d->servers[at].kube : NULL;
+    return at < d->server_count && d->servers[at].id == id ? &d->servers[at] : NULL;
 }
 
 static void server_add(struct pl_driver *d, uint32_t id, struct pl_kube *kube)
@@ -155,7 +160,7 @@ static void server_add(struct pl_driver *d, uint32_t id, struct pl_kube *kube)
             abort();
     }
     memmove(&d->servers[at + 1], &d->servers[at], (d->server_count - at) * sizeof d->servers[0]);
-    d->servers[at] = (struct server){ id, kube };
+    d->servers[at] = (struct server){ .id = id, .kube = kube };
     d->server_count++;
 }
 
@@ -167,6 +172,15 @@ static void drop_calls(struct pl_driver *d, uint32_t server)
                 call->dropped = true;
 }
 
+/* The etcd first: its tunnel goes through the other. */
+static void clients_close(struct server *s)
+{
+    if (s->etcd)
+        pl__etcd_close(s->etcd);
+    pl__kube_close(s->kube);
+    free(s->trust_error);
+}
+
 static void server_close(struct pl_driver *d, uint32_t id)
 {
     size_t at = server_place(d, id);
@@ -174,7 +188,7 @@ static void server_close(struct pl_driver *d, uint32_t id)
     if (id == 0 || at == d->server_count || d->servers[at].id != id)
         return;
     drop_calls(d, id);
-    pl__kube_close(d->servers[at].kube);
+    clients_close(&d->servers[at]);
     d->server_count--;
     memmove(&d->servers[at], &d->servers[at + 1], (d->server_count - at) * sizeof d->servers[0]);
 }
@@ -195,20 +209,20 @@ static int check_remote(const struct pl_kube_config *config, struct pl_arena *ar
     return 0;
 }
 
-static int open_remote(struct pl_driver *d, struct pl_str text, struct pl_arena *arena,
-                       struct pl_kube **kube, struct pl_error **err)
+int pl__workload_open(struct pl_loop *loop, struct pl_str kubeconfig, struct pl_arena *arena,
+                      struct pl_kube **kube, struct pl_error **err)
 {
     struct pl_kube_options options = { .qps = WORKLOAD_QPS,
                                        .burst = WORKLOAD_BURST,
                                        .user_agent = user_agent };
     struct pl_kube_config config = { .server = { "", 0 } };
 
-    if (pl__kubeconfig_parse(arena, text, PL_STR("kubeconfig"), PL_STR("/"), PL_STR(""), &config,
-                             err) < 0)
+    if (pl__kubeconfig_parse(arena, kubeconfig, PL_STR("kubeconfig"), PL_STR("/"), PL_STR(""),
+                             &config, err) < 0)
         return -1;
     if (check_remote(&config, arena, err) < 0)
         return -1;
-    return pl__kube_open(d->loop, &config, &options, arena, kube, err);
+    return pl__kube_open(loop, &config, &options, arena, kube, err);
 }
 
 static void do_open(struct pl_driver *d, const struct pl_action *action)
@@ -220,7 +234,7 @@ static void do_open(struct pl_driver *d, const struct pl_action *action)
 
     pl__arena_init(&arena, &pl__secret_allocator, 0);
     server_close(d, server);
-    if (open_remote(d, action->body, &arena, &kube, &err) == 0) {
+    if (pl__workload_open(d->loop, action->body, &arena, &kube, &err) == 0) {
         server_add(d, server, kube);
     } else {
         struct pl_event event = { .type = EVENT_OPEN_FAILED,
@@ -296,20 +310,29 @@ static void answer_closed(struct pl_driver *d, const struct pl_action *action)
     step(d, &event);
 }
 
+static struct call *call_add(struct pl_driver *d, const struct pl_action *action)
+{
+    struct call *call = allocate(sizeof *call);
+
+    d->sent++;
+    *call = (struct call){
+        .driver = d, .id = action->id, .server = action->server, .etcd = action->type == ACTION_ETCD
+    };
+    call->next = *bucket_of(d, call->id);
+    *bucket_of(d, call->id) = call;
+    return call;
+}
+
 static void do_send(struct pl_driver *d, const struct pl_action *action)
 {
-    struct pl_kube *kube = server_find(d, action->server);
+    const struct server *server = server_find(d, action->server);
     struct pl_arena arena;
 
-    if (!kube) {
+    if (!server) {
         answer_closed(d, action);
         return;
     }
-    d->sent++;
-    struct call *call = allocate(sizeof *call);
-    *call = (struct call){ .driver = d, .id = action->id, .server = action->server };
-    call->next = *bucket_of(d, call->id);
-    *bucket_of(d, call->id) = call;
+    struct call *call = call_add(d, action);
 
     pl__arena_init(&arena, NULL, 1024);
     struct pl_kube_request request = {
@@ -323,7 +346,7 @@ static void do_send(struct pl_driver *d, const struct pl_action *action)
         .done = call_done,
         .user = call,
     };
-    call->kube_id = pl__kube_send(kube, &request);
+    call->client_id = pl__kube_send(server->kube, &request);
     pl__arena_release(&arena);
 }
 
@@ -336,9 +359,85 @@ static void do_cancel(struct pl_driver *d, const struct pl_action *action)
     if (!call || call->dropped)
         return;
     call->dropped = true;
-    struct pl_kube *kube = server_find(d, call->server);
-    if (kube)
-        pl__kube_cancel(kube, call->kube_id);
+    const struct server *server = server_find(d, call->server);
+    if (server && call->etcd)
+        pl__etcd_cancel(server->etcd, call->client_id);
+    else if (server)
+        pl__kube_cancel(server->kube, call->client_id);
+}
+
+/* --- etcd --------------------------------------------------------------------------------------- */
+
+/* Clusters whose etcd is external never come here, and so cost nothing. */
+static void do_trust(struct pl_driver *d, const struct pl_action *action)
+{
+    struct server *server = server_find(d, action->server);
+    struct pl_error *err = NULL;
+    struct pl_arena arena;
+
+    if (!server)
+        return;
+    if (!server->etcd)
+        server->etcd = pl__etcd_open(d->loop, server->kube, &d->etcd_options);
+    free(server->trust_error);
+    server->trust_error = NULL;
+    pl__arena_init(&arena, &pl__secret_allocator, 0);
+    if (pl__etcd_credentials(server->etcd, action->body, action->key, pl__driver_now(d).wall_ms,
+                             &arena, &err) < 0) {
+        struct pl_str text = pl__error_text(&arena, err);
+        server->trust_error = allocate(text.len + 1);
+        memcpy(server->trust_error, text.ptr, text.len);
+    }
+    pl__arena_release(&arena);
+}
+
+static void etcd_done(void *user, const struct pl_etcd_answer *answer)
+{
+    struct call *call = user;
+    struct pl_event event = { .type = EVENT_ETCD,
+                              .id = call->id,
+                              .server = call->server,
+                              .retry_after_s = -1,
+                              .etcd = answer };
+
+    if (!call->dropped)
+        step(call->driver, &event);
+    call_remove(call);
+}
+
+/* A call that cannot even be made. */
+static void etcd_refuse(struct pl_driver *d, const struct pl_action *action,
+                        enum pl_etcd_failure failure, struct pl_str error)
+{
+    struct pl_etcd_answer answer = { .failure = failure, .error = error };
+
+    step(d, &(struct pl_event){ .type = EVENT_ETCD,
+                                .id = action->id,
+                                .server = action->server,
+                                .retry_after_s = -1,
+                                .etcd = &answer });
+}
+
+static void do_etcd(struct pl_driver *d, const struct pl_action *action)
+{
+    const struct server *server = server_find(d, action->server);
+
+    if (!server || !server->etcd) {
+        etcd_refuse(d, action, ETCD_UNREACHABLE, PL_STR("the connection is closed"));
+        return;
+    }
+    if (server->trust_error) {
+        etcd_refuse(d, action, ETCD_UNTRUSTED, pl__str(server->trust_error));
+        return;
+    }
+    struct call *call = call_add(d, action);
+    struct pl_etcd_request request = { .call = action->call,
+                                       .endpoints = action->endpoints,
+                                       .endpoint_count = action->endpoint_count,
+                                       .member_id = action->member_id,
+                                       .done = etcd_done,
+                                       .user = call };
+    call->client_id = pl__etcd_send(server->etcd, &request);
 }
 
 /* --- actions ------------------------------------------------------------------------------------ */
@@ -368,7 +467,10 @@ static void do_action(struct pl_driver *d, const struct pl_action *action)
         do_cancel(d, action);
         break;
     case ACTION_ETCD_TRUST:
+        do_trust(d, action);
+        break;
     case ACTION_ETCD:
+        do_etcd(d, action);
         break;
     case ACTION_STOP:
         do_stop(d, action);
@@ -467,6 +569,7 @@ int pl__driver_new(const struct pl_driver_options *options, struct pl_arena *are
 
     d->loop = pl__loop_new();
     d->started_ms = pl__loop_wall_ms();
+    d->etcd_options = options->etcd;
     d->turn = options->turn;
     d->user = options->user;
     pl__arena_init(&d->arena, NULL, 1024);
@@ -489,7 +592,7 @@ void pl__driver_free(struct pl_driver *d)
     uv_idle_stop(&d->idle);
     uv_timer_stop(&d->timer);
     for (size_t i = 0; i < d->server_count; i++)
-        pl__kube_close(d->servers[i].kube);
+        clients_close(&d->servers[i]);
     /* The calls that were cut short end in there, so the driver must still be whole. */
     pl__loop_free(d->loop);
     if (d->controller)

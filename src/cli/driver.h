@@ -1,12 +1,14 @@
 /* cli/driver.h - joins the controller, which does no I/O, and the loop, which does nothing else.
  *
- * What the controller hands out is sent, what comes back is told to it, and one timer wakes it. All
+ * What the controller hands out is sent, what comes back is told to it, and one timer wakes it. A workload
+ * cluster whose etcd is asked has a client for that as well, from the first time on. All
  * events of one turn of the loop carry the same `now`. Actions are taken in batches of bounded size and
  * time, so that a long list of them does not keep answers waiting. */
 #ifndef PL_CLI_DRIVER_H
 #define PL_CLI_DRIVER_H
 
 #include "controller/controller.h"
+#include "loop/etcd.h"
 #include "loop/kube.h"
 
 struct pl_driver;
@@ -15,6 +17,7 @@ struct pl_driver_options {
     const struct pl_kube_config *config; /* of the management cluster */
     double qps, burst;                   /* towards it; a workload cluster has a limit of its own */
     struct pl_controller_options controller; /* strings in it must outlive the driver */
+    struct pl_etcd_options etcd;             /* of every workload cluster; the same */
     /* At the end of every turn, when the controller has nothing more to hand out: for whoever waits
      * for a state of it. May be NULL. */
     void (*turn)(void *user);
@@ -52,5 +55,10 @@ double pl__driver_started_s(const struct pl_driver *driver);
 
 /* Prometheus text: requests by host, method and status, and the longest turn of the loop. */
 void pl__driver_metrics(struct pl_driver *driver, struct pl_buf *out);
+
+/* The client of a workload cluster, from the kubeconfig in its Secret. Whoever may write Secrets wrote
+ * that, so it may neither name files nor start programs. 0, or -1 when it cannot be used. */
+int pl__workload_open(struct pl_loop *loop, struct pl_str kubeconfig, struct pl_arena *arena,
+                      struct pl_kube **kube, struct pl_error **err);
 
 #endif

@@ -1,6 +1,7 @@
-/* A question goes through three phases. SYNCING: the management cluster is being read. READING: it is
- * known which workload clusters matter, and those are being read. SETTLED: what there is to know is
- * known; whoever follows is told of changes. */
+/* A question goes through four phases. SYNCING: the management cluster is being read. READING: it is
+ * known which workload clusters matter, and those are being read. ASKING: some have been read but for
+ * their etcd, which has deadlines of its own. SETTLED: what there is to know is known; whoever follows is
+ * told of changes. */
 #include "cli/live.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #include "base/secret.h"
 #include "base/time.h"
 #include "cli/driver.h"
+#include "cli/etcd_options.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 
@@ -23,7 +25,7 @@ enum {
     NAME_BYTES_MAX = 253,
 };
 
-enum phase { SYNCING, READING, SETTLED };
+enum phase { SYNCING, READING, ASKING, SETTLED };
 
 /* A Cluster that the question is about. */
 struct pick {
@@ -45,6 +47,7 @@ struct pl_live {
     enum phase phase;
     bool timed_out; /* in this phase */
     uint64_t timeout_ms;
+    uint64_t etcd_ms;  /* how long etcd may take */
     uint64_t shown_ms; /* when pl__live_next() last came back ... */
     uint64_t changes;  /* ... and the controller's count of changes then */
     uint64_t hash;     /* of what was known then */
@@ -297,6 +300,19 @@ static void request_connections(struct pl_live *live)
     uv_timer_start(&live->kick, kick_fired, 0, 0);
 }
 
+/* Whether some cluster has been read but for its etcd. */
+static bool etcd_awaited(struct pl_live *live)
+{
+    for (size_t i = 0; i < live->pick_count; i++) {
+        struct pl_snapshot s;
+        size_t pending = 0;
+        if (take_snapshot(live, &live->picks[i], &s, &pending) == 0 && pending &&
+            s.workloads.count && s.workloads.items[0].connection.state == CONNECTION_CONNECTED)
+            return true;
+    }
+    return false;
+}
+
 static void say_progress(struct pl_live *live, size_t pending)
 {
     char line[128];
@@ -316,12 +332,12 @@ static void turn(void *user)
 {
     struct pl_live *live = user;
     const struct pl_controller *c = pl__driver_controller(live->driver);
-    size_t pending = live->phase == READING ? pl_controller_pending(c) : 0;
+    size_t pending = live->phase == READING || live->phase == ASKING ? pl_controller_pending(c) : 0;
 
     if (live->phase != SETTLED)
         say_progress(live, pending);
     if ((live->phase == SYNCING && pl_controller_synced(c)) ||
-        (live->phase == READING && pending == 0))
+        (live->phase == READING && pending == 0) || (live->phase == ASKING && !etcd_awaited(live)))
         pl__driver_stop(live->driver);
     if (live->phase != SETTLED)
         return;
@@ -398,6 +414,11 @@ static int read_first(struct pl_live *live)
     request_connections(live);
     if (run(live) < 0)
         return -1;
+    if (live->timed_out && etcd_awaited(live)) {
+        enter(live, ASKING, live->etcd_ms < live->timeout_ms ? live->etcd_ms : live->timeout_ms);
+        if (run(live) < 0)
+            return -1;
+    }
     enter(live, SETTLED, 0);
     return 0;
 }
@@ -418,7 +439,8 @@ static uint64_t fnv1a(uint64_t hash, struct pl_str bytes)
     return hash;
 }
 
-/* What is known, but for the time and for when a probe last went well: those change by themselves. */
+/* What is known, but for the time and for when a probe or etcd last answered: those change by
+ * themselves. */
 static int hash_known(struct pl_live *live, uint64_t *hash)
 {
     struct pl_json_writer w;
@@ -432,7 +454,8 @@ static int hash_known(struct pl_live *live, uint64_t *hash)
             return -1;
         s.now_ms = 0;
         for (uint32_t k = 0; k < s.workloads.count; k++)
-            s.workloads.items[k].connection.last_probe_success_ms = 0;
+            s.workloads.items[k].connection.last_probe_success_ms =
+                s.workloads.items[k].etcd.observed_ms = 0;
         pl__buf_init(&text, &live->scratch, SIZE_MAX / 4);
         pl__json_writer_init(&w, &text, JSON_COMPACT);
         pl__snapshot_write(&w, &s);
@@ -464,6 +487,8 @@ static struct pl_str trouble_of(struct pl_arena *arena, const struct pl_workload
 {
     if (w->connection.state != CONNECTION_CONNECTED && w->connection.error.len)
         return pl__str_copy(arena, w->connection.error);
+    if (pending && w->connection.state == CONNECTION_CONNECTED)
+        return PL_STR("no answer from etcd in time");
     if (pending)
         return PL_STR("no complete answer within 10s");
     if (w->nodes_error.len)
@@ -567,8 +592,12 @@ static int start(struct pl_live *live)
                                                 .log = keep_complaint,
                                                 .log_user = live };
 
-    if (take_timeout(live) < 0 || take_selector(live, &controller.cluster_selector) < 0)
+    struct pl_etcd_options etcd = { .direct = NULL };
+
+    if (take_timeout(live) < 0 || take_selector(live, &controller.cluster_selector) < 0 ||
+        pl__etcd_options_take(cli, &etcd) < 0)
         return -1;
+    live->etcd_ms = (uint64_t)etcd.dial_timeout_ms + 2 * (uint64_t)etcd.call_timeout_ms;
     if (pl__kube_config_load(&live->secrets, option(live, OPT_KUBECONFIG),
                              option(live, OPT_CONTEXT), &config, &cause) < 0)
         return fail(live, cause);
@@ -580,6 +609,7 @@ static int start(struct pl_live *live)
                                         .qps = QPS,
                                         .burst = BURST,
                                         .controller = controller,
+                                        .etcd = etcd,
                                         .turn = turn,
                                         .user = live };
     if (pl__driver_new(&driver, &cli->arena, &live->driver, &cli->err) < 0)

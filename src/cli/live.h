@@ -4,7 +4,8 @@
  * "plimsoll snapshot X | plimsoll eval -f -" and "plimsoll eval --live" cannot differ.
  *
  * The management cluster has --timeout to answer. Of the workload clusters only those are contacted
- * that the question is about; one that does not answer within ten seconds is reported as it stands. */
+ * that the question is about; one that does not answer within ten seconds is reported as it stands. The
+ * etcd of one that does answer has its own deadlines (--etcd-dial-timeout-duration and the other). */
 #ifndef PL_CLI_LIVE_H
 #define PL_CLI_LIVE_H
 

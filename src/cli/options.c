@@ -1,5 +1,6 @@
 /* Reading a command line against a table of options, GNU style: -o json, -ojson, --output json,
  * --output=json, options and other words in any order, -- ends the options. */
+#include "base/time.h"
 #include "cli/command.h"
 
 const char *const pl__profile_choices[] = { "tables", "cluster-api-1.12", NULL };
@@ -180,4 +181,33 @@ bool pl__cli_output_is(const struct pl_cli *cli, const char *format)
 void pl__cli_note(struct pl_cli *cli, enum pl_outcome outcome)
 {
     cli->outcome = pl__outcome_worst(cli->outcome, outcome);
+}
+
+static const char *name_of(const struct pl_command *command, enum pl_option_id id)
+{
+    size_t at = 0;
+
+    while (command->options[at].id != id)
+        at++;
+    return command->options[at].name;
+}
+
+int pl__cli_seconds(struct pl_cli *cli, enum pl_option_id id, uint32_t max, const char *max_text,
+                    uint32_t *seconds)
+{
+    struct pl_str text = pl__str(cli->args.value[id]);
+    const char *name = name_of(cli->args.command, id);
+    int64_t value = 0;
+
+    if (!pl__duration_parse(text, &value))
+        return pl__cli_usage(cli, "--%s \"%s\": expected a duration such as 90s, 5m or 1h30m", name,
+                             text.ptr);
+    if (strpbrk(text.ptr, ".nu\xc2\xce") || pl__str_contains(text, PL_STR("ms")))
+        return pl__cli_usage(cli, "--%s \"%s\": expected whole seconds, minutes and hours", name,
+                             text.ptr);
+    if (value < 1 || value > max)
+        return pl__cli_usage(cli, "--%s \"%s\": expected between 1s and %s", name, text.ptr,
+                             max_text);
+    *seconds = (uint32_t)value;
+    return 0;
 }

@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include "base/secret.h"
-#include "base/time.h"
 #include "cli/commands.h"
 #include "cli/diagnostics.h"
 #include "cli/driver.h"
+#include "cli/etcd_options.h"
 #include "cli/logs.h"
 #include "controller/election.h"
 
@@ -98,6 +98,7 @@ static const struct pl_option options[] = {
     { .id = OPT_INSECURE_DIAGNOSTICS,
       .name = "insecure-diagnostics",
       .help = "serve /metrics over plain HTTP, to everybody" },
+    PL_OPTIONS_ETCD,
     { .id = OPT_QPS,
       .name = "kube-api-qps",
       .argument = "NUMBER",
@@ -134,6 +135,7 @@ static const struct pl_example examples[] = {
 struct settings {
     struct pl_controller_options controller;
     struct pl_diagnostics_options diagnostics;
+    struct pl_etcd_options etcd;
     double qps, burst;
     uint32_t verbosity;
 };
@@ -166,23 +168,9 @@ static const char *name_of(enum pl_option_id id)
     return options[at].name;
 }
 
-/* Go's syntax, whole seconds: a fraction would be cut without a word. */
 static int take_seconds(struct pl_cli *cli, enum pl_option_id id, uint32_t *seconds)
 {
-    struct pl_str text = pl__str(value_of(cli, id));
-    int64_t value = 0;
-
-    if (!pl__duration_parse(text, &value))
-        return pl__cli_usage(cli, "--%s \"%s\": expected a duration such as 90s, 5m or 1h30m",
-                             name_of(id), text.ptr);
-    if (strpbrk(text.ptr, ".nu\xc2\xce") || pl__str_contains(text, PL_STR("ms")))
-        return pl__cli_usage(cli, "--%s \"%s\": expected whole seconds, minutes and hours",
-                             name_of(id), text.ptr);
-    if (value < 1 || value > DURATION_S_MAX)
-        return pl__cli_usage(cli, "--%s \"%s\": expected between 1s and 720h", name_of(id),
-                             text.ptr);
-    *seconds = (uint32_t)value;
-    return 0;
+    return pl__cli_seconds(cli, id, DURATION_S_MAX, "720h", seconds);
 }
 
 static int take_ms(struct pl_cli *cli, enum pl_option_id id, uint32_t *ms)
@@ -352,7 +340,7 @@ static int take_settings(struct pl_cli *cli, struct settings *s)
         return pl__cli_usage(cli, "--profile \"%s\": unknown", value_of(cli, OPT_PROFILE));
     if (take_mode(cli, c) < 0 || take_election(cli, c) < 0 || take_periods(cli, c) < 0)
         return -1;
-    if (take_limits(cli, s) < 0)
+    if (take_limits(cli, s) < 0 || pl__etcd_options_take(cli, &s->etcd) < 0)
         return -1;
     return take_diagnostics(cli, &s->diagnostics);
 }
@@ -461,6 +449,7 @@ static int open_all(struct run *r, struct settings *s, struct pl_arena *arena,
                                         .qps = s->qps,
                                         .burst = s->burst,
                                         .controller = s->controller,
+                                        .etcd = s->etcd,
                                         .turn = turn_over,
                                         .user = r };
     if (pl__driver_new(&driver, arena, &r->driver, err) < 0)
@@ -553,7 +542,9 @@ const struct pl_command pl__command_run = {
     .description =
         "Runs the controller: watches a management cluster and, through the kubeconfig Secrets of "
         "its "
-        "Clusters, the control plane Nodes and static Pods of every workload cluster; judges each "
+        "Clusters, the control plane Nodes and static Pods of every workload cluster; asks its "
+        "etcd, "
+        "if the control plane manages it, with the CA in Secret CLUSTER-etcd; judges each "
         "change with the transition tables; and, in the modes that write, applies the conditions.\n"
         "Two writers on one object flap. A mode that writes therefore acts only on objects that "
         "--watch-filter selects, unless --all is given.\n"

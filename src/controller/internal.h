@@ -5,6 +5,7 @@
  *   informer.c   list and watch one kind on one server, and recover
  *   world.c      which objects belong to which cluster
  *   remote.c     one workload cluster: connecting, probing, its informers
+ *   etcd.c       its etcd: when to ask, whom, and what it said
  *   queue.c      what to reconcile, and when
  *   reconcile.c  snapshot -> engine -> what to write
  *   election.c   who may write
@@ -13,6 +14,8 @@
  * Everything is owned by the controller and freed with it; nothing here blocks. */
 #ifndef PL_CONTROLLER_INTERNAL_H
 #define PL_CONTROLLER_INTERNAL_H
+
+#include <stdalign.h>
 
 #include "controller/controller.h"
 #include "controller/election.h"
@@ -198,6 +201,23 @@ enum pl_remote_state {
     REMOTE_BROKEN, /* the kubeconfig is no good; waits for another */
 };
 
+/* The etcd of a workload cluster, of one connection. */
+struct pl_remote_etcd {
+    struct pl_etcd_view *view; /* packed; NULL: not seen yet, or nobody to ask */
+    size_t view_size;
+    int64_t observed_wall_ms;
+    uint64_t due_ms;    /* the next look; while a call is under way: when it is given up */
+    uint64_t looked_ms; /* when the last call began; 0: never */
+    uint64_t call_id, secret_id;
+    uint64_t secret_due_ms;  /* the Secret is not read before */
+    uint64_t secret_version; /* of what was read last; 0: nothing was */
+    uint32_t secret_failures;
+    uint64_t trusted_ms; /* when its CA was handed out; 0: not yet */
+    bool renew;          /* TLS failed with it, or the Secret changed: to be read again */
+    bool again;          /* something changed while the call is under way */
+    char *answered_by;   /* the Node of who answered last */
+};
+
 /* One workload cluster. */
 struct pl_remote {
     enum pl_remote_state state;
@@ -213,6 +233,7 @@ struct pl_remote {
     struct pl_store nodes, pods;
     int nodes_status, pods_status; /* of the last failed read; 0 with text: no answer */
     char *nodes_error, *pods_error, *error;
+    struct pl_remote_etcd etcd;
 };
 
 /* Everything that belongs to one Cluster. */
@@ -273,6 +294,40 @@ void pl__remote_observe(const struct pl_entry *e, struct pl_arena *arena, struct
 /* Whether the first look at it is still under way. */
 bool pl__remote_pending(const struct pl_entry *e);
 
+/* The next moment that something of it is due has changed. */
+void pl__remote_timer_update(struct pl_entry *e);
+
+enum { ERROR_BYTES_MAX = 1024 }; /* of a text that ends in a condition's message */
+
+/* At most `max` bytes of it, not ending in the middle of a character. */
+struct pl_str pl__text_cut(struct pl_str text, size_t max);
+
+/* --- etcd.c ----------------------------------------------------------------------------------- */
+
+/* A Node, a Pod, a control plane or a Machine of it changed, or the connection came up: look soon. */
+void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now);
+void pl__remote_etcd_tick(struct pl_entry *e, struct pl_now now);
+void pl__remote_etcd_answer(struct pl_entry *e, const struct pl_event *event, struct pl_now now);
+void pl__remote_etcd_secret_answer(struct pl_entry *e, const struct pl_event *event,
+                                   struct pl_now now);
+
+/* The watch told of a version of Secret <cluster>-etcd. That is all it is for: nothing of it is kept. */
+void pl__remote_etcd_secret_changed(struct pl_entry *e, uint64_t version, struct pl_now now);
+
+/* Ends what is under way and forgets what was seen: the connection is closed. */
+void pl__remote_etcd_forget(struct pl_entry *e);
+
+/* Whether the first look of this connection is still to come. */
+bool pl__remote_etcd_pending(const struct pl_entry *e);
+
+/* What was seen last, borrowed; `view` stays as it is when nothing was. */
+void pl__remote_etcd_observe(const struct pl_entry *e, struct pl_etcd_view *view);
+
+/* How many voters can fail before quorum is lost; -1: not known. */
+int pl__remote_etcd_tolerance(const struct pl_entry *e);
+
+/* --- queue.c, the queue of objects -------------------------------------------------------------- */
+
 /* A place in the queue for one object. */
 struct pl_work {
     struct pl_timer timer; /* first: when it is wanted */
@@ -313,7 +368,9 @@ enum pl_waiter_type {
     WAITER_PROBE,
     WAITER_WRITE,
     WAITER_EVENT,
-    WAITER_ELECTION
+    WAITER_ELECTION,
+    WAITER_ETCD_SECRET, /* of an entry: the CA */
+    WAITER_ETCD,        /* of an entry: an observation */
 };
 
 struct pl_request {
@@ -331,6 +388,25 @@ struct pl_request {
 
 /* Queues a request; the id is never 0. */
 uint64_t pl__request(struct pl_controller *c, const struct pl_request *r);
+
+/* A call to the etcd behind a server. Everything is copied. */
+struct pl_etcd_ask {
+    uint32_t server;
+    enum pl_etcd_call call;
+    const struct pl_etcd_endpoint *endpoints; /* in the order to try */
+    size_t endpoint_count;
+    uint64_t member_id;
+    enum pl_waiter_type waiter;
+    void *owner;
+    struct pl_str context;
+};
+
+/* Queues it; the id is one like a request's. Its answer is an EVENT_ETCD, handed to whoever waits. */
+uint64_t pl__etcd_request(struct pl_controller *c, const struct pl_etcd_ask *ask);
+
+/* Hands out the CA of the etcd behind a server, PEM. The copy is wiped when it was taken. */
+void pl__etcd_trust(struct pl_controller *c, uint32_t server, struct pl_str certificates,
+                    struct pl_str key);
 
 /* Whether it has no answer yet. */
 bool pl__request_pending(const struct pl_controller *c, uint64_t id);
@@ -369,6 +445,7 @@ struct pl_counts {
     uint64_t events_sent;
     uint64_t adds[2];
     uint64_t lists, watches, watch_events, relists;
+    uint64_t etcd_observations, etcd_failures;
     uint64_t cause_buckets[12], cause_count;
     double cause_sum_s;
 };
@@ -385,7 +462,7 @@ struct pl_action_node {
     struct pl_action_node *next;
     size_t size;
     struct pl_action action;
-    char bytes[];
+    alignas(struct pl_etcd_endpoint) char bytes[];
 };
 
 struct pl_controller {

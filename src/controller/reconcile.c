@@ -163,7 +163,7 @@ int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, st
                 memcpy((char *)lists[k].list->items + lists[k].list->count++ * size, i->object,
                        size);
         }
-        *pending += pl__remote_pending(e);
+        *pending += pl__remote_pending(e) || pl__remote_etcd_pending(e);
         pl__remote_observe(e, arena, &s->workloads.items[s->workloads.count++]);
     }
     return pl__snapshot_settle(s, arena, 0, 0, err);
@@ -181,17 +181,10 @@ static bool is_ours(const struct pl_controller *c, const struct pl_verdict *v)
                          strcmp(v->type, "EtcdClusterHealthy") == 0);
 }
 
-/* Its message, no longer than the API takes; then it ends before a character, not in one. */
+/* Its message, no longer than the API takes. */
 static struct pl_str message_of(const struct pl_verdict *v)
 {
-    struct pl_str message = v->message;
-
-    if (message.len > MESSAGE_BYTES_MAX) {
-        message.len = MESSAGE_BYTES_MAX;
-        while (message.len && ((unsigned char)message.ptr[message.len] & 0xc0) == 0x80)
-            message.len--;
-    }
-    return message;
+    return pl__text_cut(v->message, MESSAGE_BYTES_MAX);
 }
 
 static bool differs(const struct pl_verdict *v)
@@ -267,18 +260,44 @@ static bool is_judged(const struct pl_object *o, uint8_t type)
     return false;
 }
 
-/* What is stored of ours but could not be judged is left out of the apply, and so removed. Not where
- * somebody else owns a part of it: then the rest would not be a condition and the server refuses all of
- * it. There it says what is true: that it is not known. */
+/* Whether it could not be judged only because etcd has not answered yet. */
+static bool awaits_etcd(const struct pl_item *item, uint8_t type)
+{
+    return (type == COND_ETCD_CLUSTER || type == COND_ETCD_MEMBER) && item->entry &&
+           pl__remote_etcd_pending(item->entry);
+}
+
+static void stored_write(struct pl_json_writer *w, const struct pl_condition *s)
+{
+    condition_write(
+        w, &(struct pl_verdict){ .type = pl__condition_type_name((enum pl_condition_type)s->type),
+                                 .status = (enum pl_status)s->status,
+                                 .reason = s->reason,
+                                 .message = s->message,
+                                 .last_transition_ms = s->last_transition_ms,
+                                 .observed_generation = s->observed_generation,
+                                 .has_observed_generation = s->observed_generation != 0 });
+}
+
+/* What is stored of ours but could not be judged is left out of the apply, and so removed. Not what waits
+ * for the first answer of etcd: that stays as it is. And not where somebody else owns a part of it: then
+ * the rest would not be a condition and the server refuses all of it. There it says what is true: that it
+ * is not known. */
 static void unjudged_write(const struct pl_controller *c, struct pl_json_writer *w,
                            const struct pl_object *o, enum pl_resource_id resource,
                            const struct pl_item *item)
 {
     const struct pl_conditions *stored = conditions_of(resource, item->object);
 
-    for (uint32_t i = 0; item->shared_conditions && i < stored->count; i++) {
+    for (uint32_t i = 0; i < stored->count; i++) {
         const struct pl_condition *s = &stored->items[i];
         if (!is_owned_type(resource, s->type) || is_judged(o, s->type))
+            continue;
+        if (awaits_etcd(item, s->type)) {
+            stored_write(w, s);
+            continue;
+        }
+        if (!item->shared_conditions)
             continue;
         condition_write(w, &(struct pl_verdict){
                                .type = pl__condition_type_name((enum pl_condition_type)s->type),
@@ -540,7 +559,10 @@ static void cause_count(struct pl_controller *c, struct pl_work *w)
  * to take it back; so it is waited for, but not for long. */
 static bool look_awaited(struct pl_controller *c, struct pl_work *w, struct pl_now now)
 {
-    if (w->resource != RESOURCE_KCPS || !w->cause_ms || !pl__remote_pending(w->item->entry) ||
+    const struct pl_entry *e = w->item->entry;
+
+    if (w->resource != RESOURCE_KCPS || !w->cause_ms ||
+        !(pl__remote_pending(e) || pl__remote_etcd_pending(e)) ||
         now.mono_ms - w->cause_ms >= FIRST_LOOK_MS)
         return false;
     pl__queue_add(c, w, w->cause_ms + FIRST_LOOK_MS);

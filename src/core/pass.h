@@ -21,6 +21,7 @@ struct pl_pass {
     const struct pl_snapshot *snapshot;
     enum pl_profile profile;
     bool explain;
+    int64_t etcd_observed_ms;  /* of the control plane being judged; 0: with the snapshot */
     struct pl_growing missing; /* struct pl_missing */
 };
 
@@ -168,6 +169,12 @@ bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct p
 /* remediation.c: the step. `only` asks about that Machine whatever marks it; NULL: the usual choice. */
 bool pl__remediation_judge(struct pl_pass *p, struct pl_control_plane *cp,
                            const struct pl_machine *only, struct pl_remediation *step);
+
+/* whatif.c: the members that etcd lists, counted. */
+struct pl_quorum pl__quorum_of_members(const struct pl_control_plane *cp);
+
+/* whatif.c: why etcd's members are not known, empty when they are; `*missing`: for want of evidence. */
+struct pl_str pl__etcd_unknown(struct pl_pass *p, const struct pl_control_plane *cp, bool *missing);
 
 /* names.c: "a, b, c, ... (N more)", of at most `max` names. */
 void pl__names_add(struct pl_buf *b, const struct pl_str *names, size_t count, size_t max);

@@ -2,10 +2,12 @@
  *
  * Connections are made when needed and kept warm, at most one per cluster in the long run, closed after
  * `idle_ms`. Several endpoints are tried with a head start each, so that one that hangs costs a second,
- * not the dial timeout; the first whose Status answers wins. Everything has a deadline: dialling
- * (`dial_timeout_ms`, for all endpoints of a call together: tunnel, TLS, HTTP/2 and Status) and each call
- * (`call_timeout_ms`). The answer to every request is exactly one call of its `done`, never from within
- * pl__etcd_send(). Nothing that is not idempotent is sent twice. */
+ * not the dial timeout; the first whose Status answers wins, a learner only when nobody else does (it
+ * refuses the rest). The warm connection is asked first when it leads to one of the endpoints. Before
+ * something is changed Status is asked, too, so that it is not sent to the dead. Everything has a
+ * deadline: dialling (`dial_timeout_ms`, for all endpoints of a call together: tunnel, TLS, HTTP/2 and
+ * Status) and each call (`call_timeout_ms`). The answer to every request is exactly one call of its
+ * `done`, never from within pl__etcd_send(). Nothing that is not idempotent is sent twice. */
 #ifndef PL_LOOP_ETCD_H
 #define PL_LOOP_ETCD_H
 
@@ -61,7 +63,7 @@ int pl__etcd_credentials(struct pl_etcd *etcd, struct pl_str ca_pem, struct pl_s
 struct pl_etcd_request {
     enum pl_etcd_call call;
     const struct pl_etcd_endpoint
-        *endpoints; /* in the order to try; copied. MOVE_LEADER: the leader's */
+        *endpoints; /* in the order to try, at most 16; copied. MOVE_LEADER: the leader's */
     size_t endpoint_count;
     uint64_t member_id;
     struct pl_str peer_url;

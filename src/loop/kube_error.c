@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "Connection refused" as part of a sentence. */
-static const char *errno_text(int reason, char *room, size_t size)
+const char *pl__errno_text(int reason, char *room, size_t size)
 {
     snprintf(room, size, "%s", strerror(reason));
     if (!isupper((unsigned char)room[1]))
@@ -27,7 +26,7 @@ static void connect_text(CURL *easy, const struct pl_kube_peer *peer, char *text
 
     curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &os_error);
     snprintf(text, size, "connect to %s: %s", peer->host,
-             os_error ? errno_text((int)os_error, reason, sizeof reason) : "failed");
+             os_error ? pl__errno_text((int)os_error, reason, sizeof reason) : "failed");
 }
 
 static void verify_text(CURL *easy, const struct pl_kube_peer *peer, char *text, size_t size)

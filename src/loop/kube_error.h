@@ -19,6 +19,9 @@ enum pl_kube_failure pl__kube_failure(CURL *easy, CURLcode result, const char *d
                                       const struct pl_kube_peer *peer, char *text,
                                       size_t text_size);
 
+/* "connection refused": an errno as part of a sentence, in `room`. */
+const char *pl__errno_text(int reason, char *room, size_t size);
+
 /* Our own deadline passed: says what was being waited for. `easy` may be NULL. */
 void pl__kube_timeout_text(CURL *easy, const struct pl_kube_peer *peer, uint64_t timeout_ms,
                            char *text, size_t text_size);

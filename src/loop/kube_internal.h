@@ -123,6 +123,10 @@ struct kube_request *pl__kube_request_new(struct pl_kube *kube,
                                           const struct pl_kube_request *wanted);
 void pl__kube_request_free(struct kube_request *request);
 
+/* Tells a libcurl handle how this server is connected to: TLS, proxy, socket. `tls` is not copied. Also for
+ * stream.c. */
+void pl__kube_easy_connect(struct pl_kube *kube, CURL *easy, const struct pl_kube_tls *tls);
+
 /* Makes the libcurl handle, for this lane. */
 void pl__kube_request_prepare(struct kube_request *request, struct kube_lane *lane);
 

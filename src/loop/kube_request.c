@@ -302,18 +302,14 @@ static void set_blob(CURL *easy, CURLoption option, struct pl_str pem)
         set_ok(curl_easy_setopt(easy, option, &blob));
 }
 
-static void set_tls(struct pl_kube *kube, CURL *easy, const struct kube_lane *lane)
+static void set_tls(struct pl_kube *kube, CURL *easy, const struct pl_kube_tls *tls)
 {
-    const struct pl_kube_tls *tls = lane->tls;
     bool verify = !kube->config.insecure_skip_tls_verify;
 
     SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(easy, CURLOPT_SSL_VERIFYPEER, verify ? 1L : 0L);
     SET(easy, CURLOPT_SSL_VERIFYHOST, verify ? 2L : 0L);
     SET(easy, CURLOPT_SSL_SESSIONID_CACHE, 0L);
-    /* A folder that does not exist: see kube_lane.c. Not where it would hide the system's only one. */
-    if (tls->ca_pem.len || curl_version_info(CURLVERSION_NOW)->cainfo)
-        SET(easy, CURLOPT_CAPATH, lane->key);
     SET(easy, CURLOPT_SSL_CTX_FUNCTION, on_ssl_context);
     set_blob(easy, CURLOPT_CAINFO_BLOB, tls->ca_pem);
     if (!tls->cert_pem.len)
@@ -324,34 +320,42 @@ static void set_tls(struct pl_kube *kube, CURL *easy, const struct kube_lane *la
     set_blob(easy, CURLOPT_SSLKEY_BLOB, tls->key_pem);
 }
 
+void pl__kube_easy_connect(struct pl_kube *kube, CURL *easy, const struct pl_kube_tls *tls)
+{
+    SET(easy, CURLOPT_NOSIGNAL, 1L);
+    SET(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a name that nobody wants any more */
+    SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)kube->options.connect_timeout_ms);
+    SET(easy, CURLOPT_TCP_NODELAY, 1L);
+    SET(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
+    if (kube->proxy)
+        SET(easy, CURLOPT_PROXY, kube->proxy);
+    if (kube->connect_to)
+        SET(easy, CURLOPT_CONNECT_TO, kube->connect_to);
+    if (kube->https)
+        set_tls(kube, easy, tls);
+}
+
 static void set_transport(struct kube_request *r, const struct kube_lane *lane)
 {
     struct pl_kube *kube = r->kube;
     CURL *easy = r->easy;
 
-    SET(easy, CURLOPT_NOSIGNAL, 1L);
-    SET(easy, CURLOPT_QUICK_EXIT, 1L); /* do not wait for a name that nobody wants any more */
-    SET(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    pl__kube_easy_connect(kube, easy, lane->tls);
     SET(easy, CURLOPT_FOLLOWLOCATION, 0L); /* a redirect could carry the token anywhere */
     SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     SET(easy, CURLOPT_HTTP09_ALLOWED, 0L);
     SET(easy, CURLOPT_PIPEWAIT, 1L); /* rather wait for the connection than open another */
-    SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)kube->options.connect_timeout_ms);
-    SET(easy, CURLOPT_TCP_NODELAY, 1L);
-    SET(easy, CURLOPT_SOCKOPTFUNCTION, on_socket);
     /* libcurl sends even a GET's headers through this buffer and keeps it until the handle goes: with a
      * watch, for ever. By default 64 KiB of which each needs a few hundred bytes. */
     SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_BYTES);
     /* The read buffer stays at its 16 KiB, a whole HTTP/2 frame: of a frame that does not fit libcurl
      * 7.88 hands over the rest only when something else happens on that connection, seconds later. */
-    if (kube->proxy)
-        SET(easy, CURLOPT_PROXY, kube->proxy);
-    if (kube->connect_to)
-        SET(easy, CURLOPT_CONNECT_TO, kube->connect_to);
+    /* A folder that does not exist: see kube_lane.c. Not where it would hide the system's only one. */
+    if (kube->https && (lane->tls->ca_pem.len || curl_version_info(CURLVERSION_NOW)->cainfo))
+        SET(easy, CURLOPT_CAPATH, lane->key);
     if (lane->retired)
         SET(easy, CURLOPT_FORBID_REUSE, 1L);
-    if (kube->https)
-        set_tls(kube, easy, lane);
 }
 
 static void header_add(struct kube_request *r, const char *name, const char *value)

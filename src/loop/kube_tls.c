@@ -1,46 +1,26 @@
 #include "loop/kube_tls.h"
 
-#include <limits.h>
-#include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/pem.h>
 #include <openssl/rand.h>
-#include <openssl/x509.h>
 #include <openssl/x509v3.h>
 #include <stdlib.h>
 
 #include "base/secret.h"
+#include "loop/pem.h"
 
 enum {
-    PEM_BYTES_MAX = 4 * 1024 * 1024,
     SELF_SIGNED_DAYS = 365,
     SECONDS_PER_DAY = 24 * 60 * 60,
 };
 
-/* OpenSSL would ask on the terminal. */
-/* NOLINTNEXTLINE(readability-non-const-parameter): the type is OpenSSL's */
-static int no_password(char *room, int size, int writing, void *user)
-{
-    (void)room;
-    (void)size;
-    (void)writing;
-    (void)user;
-    return -1;
-}
-
-static BIO *pem_open(struct pl_str pem)
-{
-    return pem.len > 0 && pem.len <= PEM_BYTES_MAX ? BIO_new_mem_buf(pem.ptr, (int)pem.len) : NULL;
-}
-
 static uint32_t certificate_count(struct pl_str pem)
 {
     uint32_t count = 0;
-    BIO *bio = pem_open(pem);
+    BIO *bio = pl__pem_open(pem);
     X509 *cert;
 
-    while (bio && (cert = PEM_read_bio_X509_AUX(bio, NULL, no_password, NULL))) {
+    while (bio && (cert = PEM_read_bio_X509_AUX(bio, NULL, pl__pem_no_password, NULL))) {
         count++;
         X509_free(cert);
     }
@@ -52,9 +32,10 @@ static uint32_t certificate_count(struct pl_str pem)
 int pl__tls_check_pair(struct pl_str cert_pem, struct pl_str key_pem, struct pl_arena *arena,
                        struct pl_error **err)
 {
-    BIO *cert_bio = pem_open(cert_pem), *key_bio = pem_open(key_pem);
-    X509 *cert = cert_bio ? PEM_read_bio_X509(cert_bio, NULL, no_password, NULL) : NULL;
-    EVP_PKEY *key = key_bio ? PEM_read_bio_PrivateKey(key_bio, NULL, no_password, NULL) : NULL;
+    BIO *cert_bio = pl__pem_open(cert_pem), *key_bio = pl__pem_open(key_pem);
+    X509 *cert = cert_bio ? PEM_read_bio_X509(cert_bio, NULL, pl__pem_no_password, NULL) : NULL;
+    EVP_PKEY *key =
+        key_bio ? PEM_read_bio_PrivateKey(key_bio, NULL, pl__pem_no_password, NULL) : NULL;
     const char *fault = NULL;
 
     if (!cert)
@@ -124,18 +105,6 @@ static struct pl_str bio_text(struct pl_arena *arena, BIO *bio)
     return pl__str_copy(arena, (struct pl_str){ bytes, size > 0 ? (size_t)size : 0 });
 }
 
-static bool extension_add(X509 *cert, int nid, const char *value)
-{
-    X509V3_CTX context;
-
-    X509V3_set_ctx_nodb(&context);
-    X509V3_set_ctx(&context, cert, cert, NULL, NULL, 0);
-    X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, nid, value);
-    bool ok = extension && X509_add_ext(cert, extension, -1) == 1;
-    X509_EXTENSION_free(extension);
-    return ok;
-}
-
 static bool cert_fill(X509 *cert, EVP_PKEY *key)
 {
     static const unsigned char name[] = "plimsoll";
@@ -153,10 +122,11 @@ static bool cert_fill(X509 *cert, EVP_PKEY *key)
            X509_gmtime_adj(X509_getm_notAfter(cert), (long)SELF_SIGNED_DAYS * SECONDS_PER_DAY) &&
            X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_ASC, name, -1, -1, 0) == 1 &&
            X509_set_issuer_name(cert, subject) == 1 && X509_set_pubkey(cert, key) == 1 &&
-           extension_add(cert, NID_basic_constraints, "critical,CA:FALSE") &&
-           extension_add(cert, NID_key_usage, "critical,digitalSignature") &&
-           extension_add(cert, NID_ext_key_usage, "serverAuth") &&
-           extension_add(cert, NID_subject_alt_name, "DNS:localhost,IP:127.0.0.1,IP:::1") &&
+           pl__x509_extension_add(cert, NULL, NID_basic_constraints, "critical,CA:FALSE") &&
+           pl__x509_extension_add(cert, NULL, NID_key_usage, "critical,digitalSignature") &&
+           pl__x509_extension_add(cert, NULL, NID_ext_key_usage, "serverAuth") &&
+           pl__x509_extension_add(cert, NULL, NID_subject_alt_name,
+                                  "DNS:localhost,IP:127.0.0.1,IP:::1") &&
            X509_sign(cert, key, EVP_sha256()) > 0;
 }
 

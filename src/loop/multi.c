@@ -52,7 +52,8 @@ static void multi_collect(struct pl_multi *multi)
         if (message->msg != CURLMSG_DONE)
             continue;
         curl_easy_getinfo(easy, CURLINFO_PRIVATE, &transfer);
-        pl__multi_remove(multi, easy); /* `message` is gone after this */
+        if (!transfer->stays)
+            pl__multi_remove(multi, easy); /* `message` is gone after this */
         transfer->ended(transfer->user, result);
     }
 }

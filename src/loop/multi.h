@@ -19,6 +19,8 @@ struct pl_transfer {
     /* It has ended by itself and was removed. */
     void (*ended)(void *user, CURLcode result);
     void *user;
+    bool
+        stays; /* it was not removed, which its owner has to do: removing it would close a stream */
 };
 
 /* The loop's own; made when it is first asked for. */

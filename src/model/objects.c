@@ -150,6 +150,14 @@ static const struct pl_field taint_fields[] = {
 };
 static PL_SHAPE(taint_shape, struct pl_taint, taint_fields);
 
+static int read_internal_ip(struct pl_json *j, void *destination);
+
+/* What is left of the list is one string. */
+static const struct pl_field node_address_fields[] = {
+    { .path = "address", .path_len = sizeof "address" - 1, .kind = F_STR, .offset = 0 },
+};
+static PL_SHAPE(node_address_shape, struct pl_str, node_address_fields);
+
 static const struct pl_field node_fields[] = {
     PL_FIELD("metadata.name", F_STR, struct pl_node, name),
     PL_FIELD_BOTH("metadata.resourceVersion", struct pl_node, resource_version, read_resource_version, write_resource_version),
@@ -157,6 +165,7 @@ static const struct pl_field node_fields[] = {
     PL_FIELD_SKIP("metadata.managedFields"),
     PL_FIELD_SHAPE("spec.taints",       F_LIST, struct pl_node, taints,     &taint_shape),
     PL_FIELD_SHAPE("status.conditions", F_LIST, struct pl_node, conditions, &pl__condition_shape),
+    PL_FIELD_CUSTOM_SHAPE("status.addresses",   struct pl_node, address, read_internal_ip, &node_address_shape),
 };
 
 const struct pl_shape pl__node_shape = {
@@ -309,6 +318,30 @@ static bool write_external_etcd(struct pl_json_writer *w, const void *value)
     pl__json_close_array(w);
     pl__json_close_object(w);
     return true;
+}
+
+struct address_item {
+    struct pl_str type, address;
+};
+static const struct pl_field address_item_fields[] = {
+    PL_FIELD("type", F_STR, struct address_item, type),
+    PL_FIELD("address", F_STR, struct address_item, address),
+};
+static PL_SHAPE(address_item_shape, struct address_item, address_item_fields);
+
+static int read_internal_ip(struct pl_json *j, void *destination)
+{
+    struct pl_str *address = destination;
+    int more = pl__json_array(j);
+
+    while (more >= 0 && (more = pl__json_item(j)) > 0) {
+        struct address_item item = { { 0 }, { 0 } };
+        if (pl__json_decode(j, &address_item_shape, &item) < 0)
+            return -1;
+        if (!address->len && pl__str_equal(item.type, PL_STR("InternalIP")))
+            *address = item.address;
+    }
+    return more;
 }
 
 static int read_container_state(struct pl_json *j, void *destination)

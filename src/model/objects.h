@@ -129,6 +129,7 @@ struct pl_node {
     uint64_t resource_version;
     struct pl_labels labels;
     PL_LIST(struct pl_taint) taints;
+    struct pl_str address; /* the first InternalIP; empty: none. Not written into snapshots */
     struct pl_conditions conditions;
 };
 

@@ -35,6 +35,7 @@ struct pl_etcd_alarm {
 /* What etcd said of itself, or why it did not. */
 struct pl_etcd_view {
     bool present;
+    int64_t observed_ms;           /* when it was read; 0: with the rest of the snapshot */
     struct pl_str connect_error;   /* no endpoint could be reached */
     struct pl_str endpoint;        /* which one answered */
     PL_LIST(struct pl_str) errors; /* what its status call reported */
@@ -44,6 +45,8 @@ struct pl_etcd_view {
     PL_LIST(struct pl_etcd_member) members;
     PL_LIST(struct pl_etcd_alarm) alarms;
 };
+
+extern const struct pl_shape pl__etcd_view_shape;
 
 struct pl_pod_error {
     struct pl_str pod;

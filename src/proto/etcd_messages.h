@@ -1,8 +1,8 @@
 /* proto/etcd_messages.h - etcd's protobuf messages, by protobuf-c from our own minimal etcd.proto.
  *
  * Requests are encoded into an arena without the five bytes of gRPC framing; replies are decoded into
- * struct pl_etcd_answer, everything copied into the arena. Hostile bytes give an error, never a crash and
- * never more memory than a small multiple of their size. */
+ * struct pl_etcd_answer, everything copied into the arena. Hostile bytes give an error, never a crash
+ * and never more memory than a small multiple of their size. */
 #ifndef PL_PROTO_ETCD_MESSAGES_H
 #define PL_PROTO_ETCD_MESSAGES_H
 
@@ -37,7 +37,9 @@ struct pl_etcd_arguments {
 struct pl_str pl__etcd_request_encode(struct pl_arena *arena, enum pl_etcd_method method,
                                       const struct pl_etcd_arguments *arguments);
 
-/* Adds what the reply says to `*answer`. 0, or -1: "Status reply: ..." */
+/* Adds what the reply says to `*answer`: lists of members and alarms take the place of what was there,
+ * the header's ids are taken from whichever reply has one. 0, or -1: "Status reply: ..."; then
+ * `*answer` is as it was. */
 int pl__etcd_reply_decode(struct pl_arena *arena, enum pl_etcd_method method, struct pl_str bytes,
                           struct pl_etcd_answer *answer, struct pl_error **err);
 

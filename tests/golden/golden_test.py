@@ -83,6 +83,26 @@ explain-ascii: LANG=C plimsoll explain -f EX/alarm.yaml
 explain-missing: plimsoll explain -f IN/missing-workload.yaml
 explain-vectors: plimsoll explain -f IN/vectors.ndjson
 
+etcd-healthy: plimsoll etcd prod -f EX/healthy.yaml
+etcd-quorum-at-risk: plimsoll etcd prod -f EX/quorum-at-risk.yaml
+etcd-alarm: plimsoll etcd -f EX/alarm.yaml
+etcd-learner: plimsoll etcd -f EX/learner.yaml
+etcd-orphan-node: plimsoll etcd -f EX/orphan-node.yaml
+etcd-external: plimsoll etcd -f EX/external-etcd.yaml
+etcd-connection-down: plimsoll etcd -f EX/connection-down.yaml
+etcd-missing: plimsoll etcd -f IN/missing-etcd.yaml
+etcd-strange: plimsoll etcd -f IN/etcd-strange.yaml
+etcd-no-quorum: plimsoll etcd -f IN/etcd-no-quorum.yaml
+etcd-unreachable: plimsoll etcd -f IN/etcd-unreachable.yaml
+etcd-wide: plimsoll etcd -o wide -f EX/orphan-node.yaml
+etcd-json: plimsoll etcd -o json -f EX/orphan-node.yaml
+etcd-yaml: plimsoll etcd -o yaml -f EX/learner.yaml
+etcd-name: plimsoll etcd -o name -f EX/learner.yaml
+etcd-60-columns: COLUMNS=60 plimsoll etcd -f EX/orphan-node.yaml
+etcd-color: plimsoll etcd --color always -f EX/alarm.yaml
+etcd-no-cluster: plimsoll etcd
+etcd-unknown-cluster: plimsoll etcd other -f EX/healthy.yaml
+etcd-trace-with-files: plimsoll etcd prod --trace -f EX/healthy.yaml
 what-if-allowed: plimsoll what-if remove prod-control-plane-jq5zr -f EX/quorum-at-risk.yaml
 what-if-allowed-leader: plimsoll what-if remove prod-control-plane-4n8wd -f EX/healthy.yaml
 what-if-refused: plimsoll what-if remove prod-control-plane-x7k2p -f EX/quorum-at-risk.yaml

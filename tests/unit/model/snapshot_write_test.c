@@ -123,6 +123,38 @@ static void check_left_out(void)
     pl_context_free(ctx);
 }
 
+/* --- etcd's own time ---------------------------------------------------------------------------- */
+
+static void check_observed_time(void)
+{
+    static const char time[] = "2026-11-15T01:59:41Z";
+    struct pl_context *ctx = context_new();
+    char *text = source_read("examples/alarm.yaml");
+    const char *etcd = text ? strstr(text, "    etcd:\n") : NULL;
+    const struct pl_report *report = NULL;
+    struct pl_arena arena;
+
+    pl__arena_init(&arena, NULL, 0);
+    CASE("when etcd was asked is kept, and told with what it said")
+    CHECK(etcd != NULL);
+    if (etcd) {
+        size_t head = (size_t)(etcd - text) + strlen("    etcd:\n");
+        struct pl_str with = pl__str_format(&arena, "%.*s      observedTime: \"%s\"\n%s", (int)head,
+                                            text, time, text + head);
+        CHECK(pl_context_add(ctx, "alarm", with.ptr, with.len) == 0);
+        CHECK(pl_context_next(ctx, &report) == 1);
+    }
+    if (report) {
+        struct pl_str json = write_as(&arena, pl__context_snapshot(ctx), JSON_COMPACT);
+        CHECK(pl__str_contains(json, pl__str_format(&arena, "\"observedTime\":\"%s\"", time)));
+        CHECK(pl__str_contains(pl_report_json(ctx, report),
+                               pl__str_format(&arena, "\"etcd call at %s\"", time)));
+    }
+    free(text);
+    pl__arena_release(&arena);
+    pl_context_free(ctx);
+}
+
 int main(void)
 {
     static const char *const files[] = {
@@ -145,5 +177,6 @@ int main(void)
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         check_file(files[i]);
     check_left_out();
+    check_observed_time();
     return test_end("model/snapshot_write");
 }
