@@ -15,7 +15,7 @@ enum {
     CONNECT_TIMEOUT_MS_DEFAULT = 30 * 1000,
     SILENCE_MS_DEFAULT = 30 * 1000,
     PROBE_TIMEOUT_MS_DEFAULT = 10 * 1000,
-    CONFIG_BYTES = 2048, /* what a configuration without its PEMs needs; there may be hundreds */
+    CONFIG_BYTES = 768, /* what a configuration without its PEMs needs; there may be hundreds */
     STREAMS_MAX_DEFAULT = 90, /* servers allow 100; our own probe needs one, too */
 };
 
@@ -249,6 +249,7 @@ static void handle_closed(uv_handle_t *handle)
     curl_slist_free_all(kube->connect_to);
     curl_slist_free_all(kube->headers);
     pl__arena_release(&kube->arena);
+    free(kube->counts);
     free(kube);
     pl__loop_drop(loop);
 }
@@ -460,6 +461,19 @@ static void options_set(struct pl_kube *kube, const struct pl_kube_options *opti
     pl__ratelimit_init(&kube->ratelimit, o->qps, o->burst, pl__loop_mono_ms(kube->loop));
 }
 
+/* Certificates are not copied here: pl__kube_auth_init() keeps them, and until then they are the
+ * caller's. */
+static void config_set(struct pl_kube *kube, const struct pl_kube_config *config)
+{
+    struct pl_kube_config rest = *config;
+
+    rest.ca_pem = rest.client_cert_pem = rest.client_key_pem = PL_STR("");
+    pl__kube_config_copy(&kube->arena, &rest, &kube->config);
+    kube->config.ca_pem = config->ca_pem;
+    kube->config.client_cert_pem = config->client_cert_pem;
+    kube->config.client_key_pem = config->client_key_pem;
+}
+
 static int kube_setup(struct pl_kube *kube, struct pl_arena *arena, struct pl_error **err)
 {
     CURLU *url = curl_url();
@@ -487,7 +501,7 @@ int pl__kube_open(struct pl_loop *loop, const struct pl_kube_config *config,
     k->id_next = 1;
     k->deadline_next_ms = UINT64_MAX;
     pl__arena_init(&k->arena, &pl__secret_allocator, CONFIG_BYTES);
-    pl__kube_config_copy(&k->arena, config, &k->config);
+    config_set(k, config);
     options_set(k, options);
     uv_timer_init(pl__loop_uv(loop), &k->wake);
     uv_idle_init(pl__loop_uv(loop), &k->soon);

@@ -246,7 +246,7 @@ static enum pl_kube_auth_state plugin_prepare(struct pl_kube_auth *auth, uint64_
 /* --- all of it ---------------------------------------------------------------------------------- */
 
 int pl__kube_auth_init(struct pl_kube_auth *auth, struct pl_loop *loop,
-                       const struct pl_kube_config *config, bool https, void *user,
+                       struct pl_kube_config *config, bool https, void *user,
                        void (*changed)(void *user), struct pl_arena *arena, struct pl_error **err)
 {
     *auth = (struct pl_kube_auth){ .loop = loop,
@@ -263,6 +263,10 @@ int pl__kube_auth_init(struct pl_kube_auth *auth, struct pl_loop *loop,
                                  arena, err);
     if (!auth->tls)
         return -1;
+    auth->given = pl__kube_tls_ref(auth->tls);
+    config->ca_pem = auth->given->ca_pem;
+    config->client_cert_pem = auth->given->cert_pem;
+    config->client_key_pem = auth->given->key_pem;
     auth->files_checked_ms = pl__loop_mono_ms(loop);
     marks_update(auth);
     if (!https)
@@ -309,5 +313,6 @@ void pl__kube_auth_release(struct pl_kube_auth *auth)
     text_free(auth->header);
     auth->header = NULL;
     pl__kube_tls_unref(auth->tls);
-    auth->tls = NULL;
+    pl__kube_tls_unref(auth->given);
+    auth->tls = auth->given = NULL;
 }

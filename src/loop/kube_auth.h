@@ -18,10 +18,11 @@ struct pl_kube_auth {
     struct pl_loop *loop;
     const struct pl_kube_config *config;
     bool https;
-    struct pl_kube_tls *tls; /* the current set; a new pointer means new connections */
-    char *header;            /* "Authorization: ...", or NULL */
-    uint64_t generation;     /* counts renewals, so that a late 401 does not void a new token */
-    bool stale;              /* there was a 401: renew before the next request */
+    struct pl_kube_tls *tls;   /* the current set; a new pointer means new connections */
+    struct pl_kube_tls *given; /* the first one, which the configuration's certificates are in */
+    char *header;              /* "Authorization: ...", or NULL */
+    uint64_t generation;       /* counts renewals, so that a late 401 does not void a new token */
+    bool stale;                /* there was a 401: renew before the next request */
     char error[KUBE_AUTH_ERROR_BYTES];
 
     bool token_read; /* the file, at least once */
@@ -46,9 +47,10 @@ enum pl_kube_auth_state {
     KUBE_AUTH_FAILED, /* `error` says why */
 };
 
-/* Checks the certificates. `changed` is called from the loop when a plugin has ended. */
+/* Checks the certificates and keeps them: from then on the configuration's `_pem` fields point to our
+ * copy, so that there is only one for each of hundreds of servers. `changed` is called from the loop when a plugin has ended. */
 int pl__kube_auth_init(struct pl_kube_auth *auth, struct pl_loop *loop,
-                       const struct pl_kube_config *config, bool https, void *user,
+                       struct pl_kube_config *config, bool https, void *user,
                        void (*changed)(void *user), struct pl_arena *arena, struct pl_error **err);
 
 /* To be called before each request: sees to it that header and tls are fit to be used. */

@@ -16,6 +16,7 @@
 
 enum {
     KUBE_ERROR_BYTES = 512,
+    KUBE_COUNT_ROWS_FIRST = 6, /* few servers ever need more; doubled until it is the most */
     KUBE_COUNT_ROWS_MAX = 48,
 };
 
@@ -78,7 +79,7 @@ struct kube_request {
     char *answer;
     size_t answer_size, answer_capacity;
     enum pl_kube_failure failure;
-    char error[KUBE_ERROR_BYTES];
+    char *error; /* NULL: none */
 };
 
 struct pl_kube {
@@ -103,8 +104,8 @@ struct pl_kube {
     struct kube_list queue, finished;
     struct kube_lane *lanes;
     bool pumping, closing, cancels; /* cancels: some request is marked */
-    struct pl_kube_count counts[KUBE_COUNT_ROWS_MAX];
-    size_t count_rows;
+    struct pl_kube_count *counts;
+    size_t count_rows, count_capacity;
 };
 
 /* --- kube.c ------------------------------------------------------------------------------------ */

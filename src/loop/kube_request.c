@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 
 #include "base/secret.h"
+#include "loop/sparse.h"
 
 enum {
     ANSWER_BYTES_MAX_DEFAULT = 64 * 1024 * 1024,
@@ -103,6 +104,7 @@ void pl__kube_request_free(struct kube_request *r)
     free(r->path);
     free(r->content_type);
     free(r->accept);
+    free(r->error);
     free(r);
 }
 
@@ -142,6 +144,17 @@ static void read_retry_after(struct kube_request *r, const char *bytes, size_t s
         r->retry_after_s = (int)(seconds > RETRY_AFTER_S_MAX ? RETRY_AFTER_S_MAX : seconds);
 }
 
+static bool count_row_room(struct pl_kube *kube)
+{
+    if (kube->count_rows < kube->count_capacity)
+        return true;
+    if (kube->count_rows == KUBE_COUNT_ROWS_MAX)
+        return false;
+    kube->count_capacity = kube->count_capacity ? kube->count_capacity * 2 : KUBE_COUNT_ROWS_FIRST;
+    kube->counts = must_alloc(realloc(kube->counts, kube->count_capacity * sizeof kube->counts[0]));
+    return true;
+}
+
 static void count_answer(struct kube_request *r)
 {
     struct pl_kube *kube = r->kube;
@@ -156,7 +169,7 @@ static void count_answer(struct kube_request *r)
             return;
         }
     }
-    if (kube->count_rows == KUBE_COUNT_ROWS_MAX)
+    if (!count_row_room(kube))
         return;
     kube->counts[kube->count_rows++] = (struct pl_kube_count){
         .method = pl__str_copy(&kube->arena, pl__str(r->method)).ptr,
@@ -225,6 +238,8 @@ static size_t on_body(char *bytes, size_t one, size_t size, void *user)
     if (r->stream && r->status == 200) {
         if (r->chunk)
             r->chunk(r->user, bytes, size);
+        /* libcurl does not look at them again, and the next event may be hours away. */
+        pl__sparse_forget(bytes, size);
         return size;
     }
     if (answer_add(r, bytes, size))
@@ -452,12 +467,15 @@ void pl__kube_request_rewind(struct kube_request *r)
 void pl__kube_request_fail(struct kube_request *r, enum pl_kube_failure failure, const char *format,
                            ...)
 {
+    char text[KUBE_ERROR_BYTES];
     va_list args;
 
     r->failure = failure;
     va_start(args, format);
-    vsnprintf(r->error, sizeof r->error, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    free(r->error);
+    r->error = text_copy(text);
 }
 
 void pl__kube_request_finish(struct kube_request *r)

@@ -2,12 +2,14 @@
 
 #include <assert.h>
 #include <curl/curl.h>
+#include <openssl/crypto.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "loop/multi.h"
+#include "loop/sparse.h"
 
 struct pl_loop {
     uv_loop_t uv;
@@ -16,14 +18,45 @@ struct pl_loop {
     uint32_t held_count; /* clients and servers that are not freed yet */
 };
 
+static void *tls_malloc(size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return size > 0 ? pl__sparse_malloc(size) : NULL; /* as OpenSSL's own does */
+}
+
+static void *tls_realloc(void *ptr, size_t size, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    return pl__sparse_realloc(ptr, size);
+}
+
+static void tls_free(void *ptr, const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    pl__sparse_free(ptr);
+}
+
+/* OpenSSL takes this only before its first allocation; refusing is fine. Its buffers come and go with
+ * every record (kube_request.c, on_ssl_context()), and as holes in the heap they would be filled
+ * with what stays. */
+static bool libraries_init(void)
+{
+    (void)CRYPTO_set_mem_functions(tls_malloc, tls_realloc, tls_free);
+    return curl_global_init_mem(CURL_GLOBAL_DEFAULT, pl__sparse_malloc, pl__sparse_free,
+                                pl__sparse_realloc, strdup, calloc) == CURLE_OK;
+}
+
 struct pl_loop *pl__loop_new(void)
 {
     struct pl_loop *loop = calloc(1, sizeof *loop);
 
     if (!loop)
         abort();
-    /* Counts its calls, so every loop may do it and undo it. */
-    if (curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK || uv_loop_init(&loop->uv) < 0) {
+    /* libcurl counts its calls, so every loop may do it and undo it. */
+    if (!libraries_init() || uv_loop_init(&loop->uv) < 0) {
         fprintf(stderr, "plimsoll: cannot start an event loop\n");
         abort();
     }

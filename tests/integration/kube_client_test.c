@@ -21,7 +21,7 @@
 #include "loop/kube.h"
 #include "loop/kube_config.h"
 
-enum { WAIT_MS_MAX = 20 * 1000, ASKS_MAX = 400 };
+enum { WAIT_MS_MAX = 20 * 1000, EVENTS_MS_MAX = 4 * 1000, ASKS_MAX = 400 };
 
 static const char *directory;
 static struct pl_arena arena;
@@ -36,12 +36,14 @@ struct ask {
     char error[512], content_type[128];
     char *body; /* or what a stream delivered */
     size_t body_size, chunk_count;
+    size_t expected; /* bytes of a stream: when no ask lacks any the loop stops */
     uint64_t started_ms, first_ms, done_ms;
     bool close_in_chunk, cancel_in_chunk, again_in_done, within_send, keep_bytes;
     uint64_t id;
 };
 
 static int waiting; /* asks without `done` */
+static int lacking; /* streams with fewer bytes than `expected` */
 static bool timed_out;
 
 static uint64_t now_ms(void)
@@ -99,6 +101,8 @@ static void on_chunk(void *user, const char *bytes, size_t size)
     memcpy(ask->body + ask->body_size, bytes, size);
     ask->body_size += size;
     ask->body[ask->body_size] = '\0';
+    if (ask->expected && ask->body_size == ask->expected && --lacking == 0)
+        pl__loop_stop(loop);
     if (ask->cancel_in_chunk)
         pl__kube_cancel(ask->kube, ask->id);
     if (ask->close_in_chunk)
@@ -501,6 +505,72 @@ static void test_streams(void)
     CHECK_INT(ask.failure, KUBE_TIMEOUT);
     CHECK_INT(ask.status, 200);
     ask_release(&ask);
+    close_now(kube);
+}
+
+/* Around the sizes of pages, of HTTP/2 frames and of the buffers in between. */
+static const size_t event_sizes[] = {
+    1,     3000,  4095,  4096,  4097,  8192,  9000,   16375,  16383,
+    16384, 16385, 20000, 32767, 32768, 32769, 100000, 200000, 1048576,
+};
+
+enum { EVENT_SIZES = sizeof event_sizes / sizeof event_sizes[0], EVENT_STREAMS = 4 };
+
+static bool events_intact(const struct ask *ask, const size_t *sizes, size_t count)
+{
+    const char *at = ask->body;
+
+    if (ask->body_size != ask->expected)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k + 1 < sizes[i]; k++)
+            if (at[k] != (char)('a' + (k + sizes[i]) % 23))
+                return false;
+        if (at[sizes[i] - 1] != '\n')
+            return false;
+        at += sizes[i];
+    }
+    return true;
+}
+
+/* Nothing else happens on the connection, so what libcurl kept for itself would stay there. */
+static void events_case(struct pl_kube *kube, const size_t *sizes, size_t count, int streams)
+{
+    struct ask asks[EVENT_STREAMS] = { 0 };
+    char path[256] = "/events?bytes=";
+    size_t sum = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t len = strlen(path);
+        snprintf(path + len, sizeof path - len, "%s%zu", i ? "," : "", sizes[i]);
+        sum += sizes[i];
+    }
+    lacking = streams;
+    for (int i = 0; i < streams; i++) {
+        asks[i].expected = sum;
+        send_request(&asks[i], kube, (struct pl_kube_request){ .path = path, .stream = true });
+    }
+    run_for(EVENTS_MS_MAX);
+    CHECK(!timed_out);
+    for (int i = 0; i < streams; i++) {
+        CHECK(events_intact(&asks[i], sizes, count));
+        pl__kube_cancel(kube, asks[i].id);
+    }
+    run_all();
+    for (int i = 0; i < streams; i++)
+        ask_release(&asks[i]);
+}
+
+static void test_event_sizes(const char *server)
+{
+    struct pl_kube *kube = open_server(server, NULL);
+
+    for (size_t i = 0; i < EVENT_SIZES; i++) {
+        CASE("%s: an event of %zu bytes is handed over when it comes", server, event_sizes[i]);
+        events_case(kube, &event_sizes[i], 1, 1);
+    }
+    CASE("%s: events of all sizes on several streams", server);
+    events_case(kube, event_sizes, EVENT_SIZES, EVENT_STREAMS);
     close_now(kube);
 }
 
@@ -1579,6 +1649,8 @@ int main(int argc, char **argv)
         test_plain_requests();
         test_bodies();
         test_streams();
+        test_event_sizes("main");
+        test_event_sizes("http1");
         test_cancel_and_close();
         test_bad_servers();
         test_open_errors();

@@ -244,6 +244,27 @@ func watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// events sends one event for each size in "bytes", and then nothing more. Byte i of an event of n bytes
+// is 'a' + (i+n)%23; the last is a newline.
+func events(w http.ResponseWriter, r *http.Request) {
+	for _, text := range strings.Split(r.URL.Query().Get("bytes"), ",") {
+		size, err := strconv.Atoi(text)
+		if err != nil || size < 1 || size > 16<<20 {
+			http.Error(w, "bytes: "+text, http.StatusBadRequest)
+			return
+		}
+		event := make([]byte, size)
+		for i := range event {
+			event[i] = byte('a' + (i+size)%23)
+		}
+		event[size-1] = '\n'
+		w.Write(event)
+		w.(http.Flusher).Flush()
+		time.Sleep(5 * time.Millisecond)
+	}
+	<-r.Context().Done()
+}
+
 func drip(w http.ResponseWriter, r *http.Request) {
 	for range number(r, "n", 10) {
 		w.Write([]byte("x"))
@@ -262,6 +283,7 @@ func routes() *http.ServeMux {
 	mux.HandleFunc("/token", token)
 	mux.HandleFunc("/big", big1)
 	mux.HandleFunc("/watch", watch)
+	mux.HandleFunc("/events", events)
 	mux.HandleFunc("/drip", drip)
 	mux.HandleFunc("/hang", func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/abort", func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) })
