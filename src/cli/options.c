@@ -115,6 +115,20 @@ static int take_option(struct pl_cli *cli, const struct pl_option *option, const
     return 0;
 }
 
+/* An option without an argument. Programs that write command lines like --name=true and =false, which
+ * Go's tools take. */
+static int take_switch(struct pl_cli *cli, const struct pl_option *option, struct spelling s)
+{
+    if (!s.value || (!s.letter && strcmp(s.value, "true") == 0))
+        return take_option(cli, option, "");
+    if (s.letter)
+        return pl__cli_usage(cli, "--%s takes no value", option->name);
+    if (strcmp(s.value, "false") != 0)
+        return pl__cli_usage(cli, "--%s \"%s\": expected true or false", option->name, s.value);
+    cli->args.value[option->id] = NULL;
+    return 0;
+}
+
 /* Reads the option at argv[*at] and moves `at` over its value when that stands by itself. */
 static int parse_option(struct pl_cli *cli, char **argv, int argc, int *at)
 {
@@ -124,11 +138,8 @@ static int parse_option(struct pl_cli *cli, char **argv, int argc, int *at)
 
     if (!option)
         return unknown_option(cli, cli->args.command, word);
-    if (!option->argument) {
-        if (s.value)
-            return pl__cli_usage(cli, "--%s takes no value", option->name);
-        return take_option(cli, option, "");
-    }
+    if (!option->argument)
+        return take_switch(cli, option, s);
     if (s.value)
         return take_option(cli, option, s.value);
     if (++*at >= argc)

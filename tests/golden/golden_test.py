@@ -233,6 +233,7 @@ error-unknown-letter: plimsoll eval -x
 error-unknown-format: plimsoll eval -o xml -f EX/healthy.yaml
 error-option-without-value: plimsoll eval -f
 error-flag-with-value: plimsoll eval --diff=yes -f EX/healthy.yaml
+error-flag-false: plimsoll run --mode status --all --all=false
 error-bad-now: plimsoll eval --now yesterday -f EX/healthy.yaml
 error-explain-unknown-kind: plimsoll explain pod/etcd -f EX/healthy.yaml
 error-explain-unknown-name: plimsoll explain kcp/dev -f EX/healthy.yaml
