@@ -150,7 +150,7 @@ void pl__request_disown(struct pl_controller *c, const void *owner)
         struct waiter *w = &c->waiters[i];
         if (!w->id || w->owner != owner)
             continue;
-        if (w->type == WAITER_WRITE)
+        if (w->type == WAITER_WRITE || w->type == WAITER_ACT || w->type == WAITER_ETCD_ACT)
             c->writes_in_flight--;
         w->type = WAITER_NONE;
         w->owner = NULL;
@@ -170,17 +170,40 @@ static struct pl_str keep_bytes(char **room, struct pl_str s)
     return kept;
 }
 
+/* The bytes that keep_bytes() needs for these. */
+static size_t kept_size(struct pl_str a, struct pl_str b)
+{
+    return a.len + 1 + b.len + 1;
+}
+
+/* The endpoints themselves come first: they alone have to be aligned. */
+static const struct pl_etcd_endpoint *keep_endpoints(char **room, const struct pl_action *a)
+{
+    struct pl_etcd_endpoint *kept = (struct pl_etcd_endpoint *)(void *)*room;
+
+    *room += a->endpoint_count * sizeof *kept;
+    for (size_t i = 0; i < a->endpoint_count; i++)
+        kept[i] = (struct pl_etcd_endpoint){ keep_bytes(room, a->endpoints[i].node),
+                                             keep_bytes(room, a->endpoints[i].address) };
+    return kept;
+}
+
 static void action_add(struct pl_controller *c, const struct pl_action *a)
 {
-    size_t size = sizeof(struct pl_action_node) + a->path.len + a->body.len + a->error.len + 3;
+    size_t size = offsetof(struct pl_action_node, bytes) + kept_size(a->path, a->body) +
+                  kept_size(a->error, a->key) + a->endpoint_count * sizeof *a->endpoints;
+    for (size_t i = 0; i < a->endpoint_count; i++)
+        size += kept_size(a->endpoints[i].node, a->endpoints[i].address);
     struct pl_action_node *node = pl__alloc(c, size);
     char *room = node->bytes;
 
     node->size = size;
     node->action = *a;
+    node->action.endpoints = keep_endpoints(&room, a);
     node->action.path = keep_bytes(&room, a->path);
     node->action.body = keep_bytes(&room, a->body);
     node->action.error = keep_bytes(&room, a->error);
+    node->action.key = keep_bytes(&room, a->key);
     if (c->last_action)
         c->last_action->next = node;
     else
@@ -192,8 +215,9 @@ static void action_free(struct pl_controller *c, struct pl_action_node *node)
 {
     if (!node)
         return;
-    if (node->action.type == ACTION_OPEN)
-        pl__secret_wipe(node->bytes, node->size - sizeof *node); /* a kubeconfig */
+    /* A kubeconfig, or a key. */
+    if (node->action.type == ACTION_OPEN || node->action.type == ACTION_ETCD_TRUST)
+        pl__secret_wipe(node->bytes, node->size - offsetof(struct pl_action_node, bytes));
     pl__free(c, node, node->size);
 }
 
@@ -209,16 +233,24 @@ const struct pl_action *pl_controller_next_action(struct pl_controller *c)
     return &c->handed_out->action;
 }
 
-uint64_t pl__request(struct pl_controller *c, const struct pl_request *r)
+/* A new id, and who waits for its answer. */
+static uint64_t await_answer(struct pl_controller *c, enum pl_waiter_type waiter, void *owner,
+                             struct pl_str context)
 {
-    uint64_t id = ++c->next_id;
-    struct waiter w = { .id = id, .type = r->waiter, .owner = r->owner };
+    struct waiter w = { .id = ++c->next_id, .type = waiter, .owner = owner };
 
-    if (r->context.len) {
-        w.context = pl__strdup(c, r->context);
-        w.context_len = r->context.len;
+    if (context.len) {
+        w.context = pl__strdup(c, context);
+        w.context_len = context.len;
     }
     waiter_add(c, w);
+    return w.id;
+}
+
+uint64_t pl__request(struct pl_controller *c, const struct pl_request *r)
+{
+    uint64_t id = await_answer(c, r->waiter, r->owner, r->context);
+
     action_add(c, &(struct pl_action){ .type = r->type,
                                        .id = id,
                                        .server = r->server,
@@ -228,6 +260,28 @@ uint64_t pl__request(struct pl_controller *c, const struct pl_request *r)
                                        .body = r->body,
                                        .timeout_ms = r->timeout_ms });
     return id;
+}
+
+uint64_t pl__etcd_request(struct pl_controller *c, const struct pl_etcd_ask *ask)
+{
+    uint64_t id = await_answer(c, ask->waiter, ask->owner, ask->context);
+
+    action_add(c, &(struct pl_action){ .type = ACTION_ETCD,
+                                       .id = id,
+                                       .server = ask->server,
+                                       .call = ask->call,
+                                       .endpoints = ask->endpoints,
+                                       .endpoint_count = ask->endpoint_count,
+                                       .member_id = ask->member_id });
+    return id;
+}
+
+void pl__etcd_trust(struct pl_controller *c, uint32_t server, struct pl_str certificates,
+                    struct pl_str key)
+{
+    action_add(c,
+               &(struct pl_action){
+                   .type = ACTION_ETCD_TRUST, .server = server, .body = certificates, .key = key });
 }
 
 bool pl__request_pending(const struct pl_controller *c, uint64_t id)
@@ -356,7 +410,7 @@ size_t pl_controller_pending(const struct pl_controller *c)
     size_t pending = 0;
 
     for (const struct pl_entry *e = c->world.first; e; e = e->next)
-        pending += pl__remote_pending(e);
+        pending += pl__remote_pending(e) || pl__remote_etcd_pending(e);
     return pending;
 }
 
@@ -415,6 +469,18 @@ static void answer(struct pl_controller *c, const struct pl_event *e)
         break;
     case WAITER_ELECTION:
         election_answer(c, e);
+        break;
+    case WAITER_ETCD_SECRET:
+        pl__remote_etcd_secret_answer(w.owner, e, c->now);
+        break;
+    case WAITER_ETCD:
+        pl__remote_etcd_answer(w.owner, e, c->now);
+        break;
+    case WAITER_ACT:
+        pl__act_answer(c, w.owner, e);
+        break;
+    case WAITER_ETCD_ACT:
+        pl__act_etcd_answer(c, w.owner, e->etcd);
         break;
     case WAITER_EVENT: /* Kubernetes Events are best effort */
     case WAITER_NONE:
@@ -492,7 +558,7 @@ static void reconcile_due(struct pl_controller *c)
 {
     struct pl_work *w;
 
-    if (c->stopping || !pl_controller_synced(c))
+    if (c->stopping || c->stopped || !pl_controller_synced(c))
         return;
     for (int i = 0; i < RECONCILES_PER_STEP && has_room_to_write(c) && (w = pl__queue_first(c)) &&
                     w->timer.due_ms <= c->now.mono_ms;
@@ -543,6 +609,7 @@ void pl_controller_step(struct pl_controller *c, const struct pl_event *event, s
     pl__arena_reset(&c->scratch);
     switch (event->type) {
     case EVENT_ANSWER:
+    case EVENT_ETCD:
         answer(c, event);
         break;
     case EVENT_BYTES:
@@ -550,8 +617,6 @@ void pl_controller_step(struct pl_controller *c, const struct pl_event *event, s
         break;
     case EVENT_OPEN_FAILED:
         open_failed(c, event);
-        break;
-    case EVENT_ETCD:
         break;
     case EVENT_SHUTDOWN:
         shutdown(c);
@@ -586,7 +651,7 @@ uint64_t pl_controller_wake_at_ms(const struct pl_controller *c)
         at = sooner(at, pl__informer_due_ms(&c->world.informers[i]));
     if (c->world.timers.count)
         at = sooner(at, pl__timers_first(&c->world.timers)->due_ms);
-    if (c->queue.count && pl_controller_synced(c) && has_room_to_write(c))
+    if (c->queue.count && !c->stopped && pl_controller_synced(c) && has_room_to_write(c))
         at = sooner(at, pl__timers_first(&c->queue)->due_ms);
     return at;
 }

@@ -17,6 +17,8 @@
 
 #include <stdio.h>
 
+#include "base/secret.h"
+
 enum {
     PAGE_SIZE = 500,
     LIST_TIMEOUT_MS = 60 * 1000,
@@ -59,10 +61,19 @@ bool pl__informer_syncing(const struct pl_informer *i)
     return i->initial || i->state == INFORMER_LISTING;
 }
 
+/* Among the Secrets that are watched are keys. */
+static void partial_free(struct pl_informer *i)
+{
+    if (!i->partial)
+        return;
+    if (i->resource == &pl__resources[RESOURCE_SECRETS])
+        pl__secret_wipe(i->partial, i->partial_capacity);
+    pl__free(i->controller, i->partial, i->partial_capacity);
+}
+
 static void partial_clear(struct pl_informer *i)
 {
-    if (i->partial)
-        pl__free(i->controller, i->partial, i->partial_capacity);
+    partial_free(i);
     i->partial = NULL;
     i->partial_len = i->partial_capacity = 0;
 }
@@ -493,8 +504,7 @@ static bool partial_add(struct pl_informer *i, const char *bytes, size_t size)
         char *roomier = pl__alloc(i->controller, capacity);
         if (i->partial_len)
             memcpy(roomier, i->partial, i->partial_len);
-        if (i->partial)
-            pl__free(i->controller, i->partial, i->partial_capacity);
+        partial_free(i);
         i->partial = roomier;
         i->partial_capacity = capacity;
     }

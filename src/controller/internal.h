@@ -5,8 +5,11 @@
  *   informer.c   list and watch one kind on one server, and recover
  *   world.c      which objects belong to which cluster
  *   remote.c     one workload cluster: connecting, probing, its informers
+ *   etcd.c       its etcd: when to ask, whom, and what it said
  *   queue.c      what to reconcile, and when
  *   reconcile.c  snapshot -> engine -> what to write
+ *   act.c        what the plan says, one call at a time; act_replace.c, act_templates.c: of several calls
+ *   replace.c    what a replacement Machine is made of
  *   election.c   who may write
  *   controller.c events in, actions out
  *
@@ -14,8 +17,12 @@
 #ifndef PL_CONTROLLER_INTERNAL_H
 #define PL_CONTROLLER_INTERNAL_H
 
+#include <stdalign.h>
+
 #include "controller/controller.h"
 #include "controller/election.h"
+#include "controller/replace.h"
+#include "core/plan.h"
 
 /* --- resources.c ------------------------------------------------------------------------------ */
 
@@ -198,6 +205,31 @@ enum pl_remote_state {
     REMOTE_BROKEN, /* the kubeconfig is no good; waits for another */
 };
 
+/* The etcd of a workload cluster, of one connection. */
+struct pl_remote_etcd {
+    struct pl_etcd_view *view; /* packed; NULL: not seen yet, or nobody to ask */
+    size_t view_size;
+    int64_t observed_wall_ms;
+    uint64_t due_ms;    /* the next look; while a call is under way: when it is given up */
+    uint64_t looked_ms; /* when the last call began; 0: never */
+    uint64_t call_id, secret_id;
+    uint64_t secret_due_ms;  /* the Secret is not read before */
+    uint64_t secret_version; /* of what was read last; 0: nothing was */
+    uint32_t secret_failures;
+    uint64_t trusted_ms; /* when its CA was handed out; 0: not yet */
+    bool renew;          /* TLS failed with it, or the Secret changed: to be read again */
+    bool again;          /* something changed while the call is under way */
+    char *answered_by;   /* the Node of who answered last */
+
+    /* Acting. What is known counts only if asking for it began after the last thing that was done. */
+    uint64_t seen_ms;      /* when the call began that brought the view; 0: none */
+    uint64_t answered_ms;  /* when it was answered */
+    uint64_t acted_ms;     /* when the last thing was done that changes members or Machines */
+    bool awaited;          /* somebody waits for the next answer, whatever it says */
+    uint64_t act_id;       /* a call that changes something is under way; 0: none */
+    struct pl_work *actor; /* ... on behalf of this one */
+};
+
 /* One workload cluster. */
 struct pl_remote {
     enum pl_remote_state state;
@@ -213,6 +245,7 @@ struct pl_remote {
     struct pl_store nodes, pods;
     int nodes_status, pods_status; /* of the last failed read; 0 with text: no answer */
     char *nodes_error, *pods_error, *error;
+    struct pl_remote_etcd etcd;
 };
 
 /* Everything that belongs to one Cluster. */
@@ -273,6 +306,57 @@ void pl__remote_observe(const struct pl_entry *e, struct pl_arena *arena, struct
 /* Whether the first look at it is still under way. */
 bool pl__remote_pending(const struct pl_entry *e);
 
+/* The next moment that something of it is due has changed. */
+void pl__remote_timer_update(struct pl_entry *e);
+
+enum { ERROR_BYTES_MAX = 1024 }; /* of a text that ends in a condition's message */
+
+/* At most `max` bytes of it, not ending in the middle of a character. */
+struct pl_str pl__text_cut(struct pl_str text, size_t max);
+
+/* --- etcd.c ----------------------------------------------------------------------------------- */
+
+/* A Node, a Pod, a control plane or a Machine of it changed, or the connection came up: look soon. */
+void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now);
+void pl__remote_etcd_tick(struct pl_entry *e, struct pl_now now);
+void pl__remote_etcd_answer(struct pl_entry *e, const struct pl_event *event, struct pl_now now);
+void pl__remote_etcd_secret_answer(struct pl_entry *e, const struct pl_event *event,
+                                   struct pl_now now);
+
+/* The watch told of a version of Secret <cluster>-etcd. That is all it is for: nothing of it is kept. */
+void pl__remote_etcd_secret_changed(struct pl_entry *e, uint64_t version, struct pl_now now);
+
+/* Ends what is under way and forgets what was seen: the connection is closed. */
+void pl__remote_etcd_forget(struct pl_entry *e);
+
+/* Whether the first look of this connection is still to come. */
+bool pl__remote_etcd_pending(const struct pl_entry *e);
+
+/* What was seen last, borrowed; `view` stays as it is when nothing was. */
+void pl__remote_etcd_observe(const struct pl_entry *e, struct pl_etcd_view *view);
+
+/* Whether what is known of etcd can be acted on: it is fresh, and newer than what was done last. */
+bool pl__remote_etcd_fresh(const struct pl_entry *e, struct pl_now now);
+
+/* Looks as soon as it may, and wakes everybody when the answer is there. */
+void pl__remote_etcd_want(struct pl_entry *e, struct pl_now now);
+
+/* Something was done that changes members or Machines: what is known is of the past. */
+void pl__remote_etcd_acted(struct pl_entry *e, struct pl_now now);
+
+/* Changes something: MOVE_LEADER or MEMBER_REMOVE, through the members on these Nodes. One call at a time;
+ * false: another one is under way, and its end wakes everybody. The end is pl__act_etcd_answer(). */
+bool pl__remote_etcd_act(struct pl_entry *e, struct pl_work *actor, enum pl_etcd_call call,
+                         const struct pl_str *nodes, size_t node_count, uint64_t member_id,
+                         struct pl_now now);
+/* It was answered, or whoever waits for it is gone. */
+void pl__remote_etcd_act_over(struct pl_entry *e, struct pl_now now);
+
+/* How many voters can fail before quorum is lost; -1: not known. */
+int pl__remote_etcd_tolerance(const struct pl_entry *e);
+
+/* --- queue.c, the queue of objects -------------------------------------------------------------- */
+
 /* A place in the queue for one object. */
 struct pl_work {
     struct pl_timer timer; /* first: when it is wanted */
@@ -288,7 +372,8 @@ struct pl_work {
     uint64_t cause_ms; /* when the first change came in that it has not seen */
     uint64_t queued_ms;
     uint32_t
-        disagreements; /* objects whose stored conditions say something else, at the last look */
+        disagreements;  /* objects whose stored conditions say something else, at the last look */
+    struct pl_act *act; /* mode manage: what is being done; NULL: nothing ever was */
 };
 
 /* Wanted at `due_ms`, or sooner if it already is. */
@@ -304,6 +389,100 @@ void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now
 void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e,
                       struct pl_str context, struct pl_now now);
 
+/* Whether this object is for us to write at all. */
+bool pl__may_write(const struct pl_controller *c, const struct pl_work *w, bool paused);
+
+/* Applies all our conditions of a Machine together with OwnerRemediated False, this reason and message.
+ * The answer is for WAITER_ACT. False: the Machine is not there, or not ours to write. */
+bool pl__mark_apply(struct pl_controller *c, struct pl_work *w, const struct pl_report *report,
+                    const struct pl_step *step);
+
+/* The object as the server has it after a write of ours goes into the cache; a text that is none does
+ * nothing. It may be the end of a struct pl_work. */
+void pl__answer_cache(struct pl_controller *c, enum pl_resource_id resource, struct pl_str body);
+
+/* --- act.c ------------------------------------------------------------------------------------ */
+
+/* What answer is awaited. */
+enum pl_act_phase {
+    ACT_IDLE,
+    ACT_CONFIRM,   /* the Machines, read again */
+    ACT_FIND,      /* an object, for the place of something in it */
+    ACT_CALL,      /* the call that the step is */
+    ACT_REPLACE,   /* act_replace.c */
+    ACT_TEMPLATES, /* act_templates.c */
+};
+
+enum { ACT_TOLD_MAX = 8 };
+
+/* What is being done for one KubeadmControlPlane or MachineDeployment. Nothing of it has to survive: the next plan begins again
+ * from what is stored. */
+struct pl_act {
+    enum pl_act_phase phase;
+    enum pl_step_kind step;
+    struct pl_arena arena; /* texts of the step under way */
+    struct pl_str words;   /* the step for people */
+    struct pl_str machine, uid;
+    uint64_t version;       /* of the object that the step is about */
+    uint64_t confirmed_ms;  /* when the Machines were read again; 0: not since the last step */
+    uint32_t failures;      /* in a row */
+    uint64_t retry_ms;      /* not before */
+    uint32_t etcd_refusals; /* changes in a row that etcd did not make */
+    bool api_failed;        /* the last request to the API failed, and not by being overtaken */
+    struct {
+        uint64_t hash, ms;
+    } told[ACT_TOLD_MAX]; /* Events that need not be repeated */
+    uint32_t told_next;
+    struct pl_replacing *replacing;          /* in `arena` */
+    struct pl_templates_reading *templating; /* in `arena` */
+    struct pl_arena kept;                    /* the templates */
+    bool templates_read;
+    PL_LIST(struct pl_infra_template) templates;
+};
+
+/* Made when it is first needed. */
+struct pl_act *pl__act_of(struct pl_controller *c, struct pl_work *w);
+
+/* Whether the plan is wanted, and acting on it allowed by the mode. */
+bool pl__acts(const struct pl_controller *c, const struct pl_work *w);
+void pl__act(struct pl_controller *c, struct pl_work *w, const struct pl_report *report,
+             const struct pl_plan *plan);
+void pl__act_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e);
+void pl__act_etcd_answer(struct pl_controller *c, struct pl_work *w,
+                         const struct pl_etcd_answer *a);
+/* The object is gone, or the controller ends. */
+void pl__act_release(struct pl_controller *c, struct pl_work *w);
+
+/* Shared with act_replace.c and act_templates.c. Sends a request whose answer comes back in `phase`. */
+struct pl_act_request {
+    enum pl_act_phase phase;
+    const char *method;
+    struct pl_str path;
+    const char *content_type; /* NULL: JSON */
+    struct pl_str body;
+};
+void pl__act_send(struct pl_controller *c, struct pl_work *w, const struct pl_act_request *r);
+/* A write was answered: one step of those that --stop-after-step counts. */
+void pl__act_count(struct pl_controller *c);
+/* The step is over: it is told, and the next plan comes at once. */
+void pl__act_done(struct pl_controller *c, struct pl_work *w);
+/* It is not: later again, with a delay that grows. `status` 0: no answer, or a mistake of its own. */
+void pl__act_failed(struct pl_controller *c, struct pl_work *w, int status, struct pl_str why);
+/* The next plan not before this long from now. */
+void pl__act_later(struct pl_controller *c, struct pl_work *w, uint64_t delay_ms);
+/* What the server said, as an error for people. */
+struct pl_str pl__act_problem(struct pl_controller *c, const struct pl_event *e);
+/* {"preconditions":{"uid":...}}, with the version if there is one. */
+struct pl_str pl__delete_body(struct pl_arena *arena, struct pl_str uid, uint64_t version);
+
+void pl__act_replace(struct pl_controller *c, struct pl_work *w);
+void pl__act_replace_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e);
+
+/* Whether the end of a deletion first needs to know which templates are left; then they are being read, and
+ * the reconcile goes on with the answer. */
+bool pl__act_templates(struct pl_controller *c, struct pl_work *w);
+void pl__act_templates_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e);
+
 /* --- controller.c ----------------------------------------------------------------------------- */
 
 /* Who waits for an answer. */
@@ -313,7 +492,11 @@ enum pl_waiter_type {
     WAITER_PROBE,
     WAITER_WRITE,
     WAITER_EVENT,
-    WAITER_ELECTION
+    WAITER_ELECTION,
+    WAITER_ETCD_SECRET, /* of an entry: the CA */
+    WAITER_ETCD,        /* of an entry: an observation */
+    WAITER_ACT,         /* of a struct pl_work: a step of acting */
+    WAITER_ETCD_ACT,    /* the same, a call to etcd */
 };
 
 struct pl_request {
@@ -331,6 +514,25 @@ struct pl_request {
 
 /* Queues a request; the id is never 0. */
 uint64_t pl__request(struct pl_controller *c, const struct pl_request *r);
+
+/* A call to the etcd behind a server. Everything is copied. */
+struct pl_etcd_ask {
+    uint32_t server;
+    enum pl_etcd_call call;
+    const struct pl_etcd_endpoint *endpoints; /* in the order to try */
+    size_t endpoint_count;
+    uint64_t member_id;
+    enum pl_waiter_type waiter;
+    void *owner;
+    struct pl_str context;
+};
+
+/* Queues it; the id is one like a request's. Its answer is an EVENT_ETCD, handed to whoever waits. */
+uint64_t pl__etcd_request(struct pl_controller *c, const struct pl_etcd_ask *ask);
+
+/* Hands out the CA of the etcd behind a server, PEM. The copy is wiped when it was taken. */
+void pl__etcd_trust(struct pl_controller *c, uint32_t server, struct pl_str certificates,
+                    struct pl_str key);
 
 /* Whether it has no answer yet. */
 bool pl__request_pending(const struct pl_controller *c, uint64_t id);
@@ -369,6 +571,8 @@ struct pl_counts {
     uint64_t events_sent;
     uint64_t adds[2];
     uint64_t lists, watches, watch_events, relists;
+    uint64_t etcd_observations, etcd_failures;
+    uint64_t steps, step_errors; /* of acting */
     uint64_t cause_buckets[12], cause_count;
     double cause_sum_s;
 };
@@ -385,7 +589,7 @@ struct pl_action_node {
     struct pl_action_node *next;
     size_t size;
     struct pl_action action;
-    char bytes[];
+    alignas(struct pl_etcd_endpoint) char bytes[];
 };
 
 struct pl_controller {

@@ -94,6 +94,15 @@ static void condition_metrics(struct pl_controller *c, struct pl_buf *b)
     }
 }
 
+static void evidence_age(const struct pl_controller *c, struct pl_buf *b, const struct pl_entry *e,
+                         const char *source, int64_t since_wall_ms)
+{
+    pl__buf_printf(b,
+                   "plimsoll_evidence_age_seconds{cluster_name=\"%s\",cluster_namespace=\"%s\","
+                   "source=\"%s\"} %.3f\n",
+                   e->name, e->namespace_, source, (double)(c->now.wall_ms - since_wall_ms) / 1000);
+}
+
 static void remote_metrics(struct pl_controller *c, struct pl_buf *b)
 {
     head(b, "capi_cluster_cache_connection_up", "gauge",
@@ -104,14 +113,23 @@ static void remote_metrics(struct pl_controller *c, struct pl_buf *b)
             "capi_cluster_cache_connection_up{cluster_name=\"%s\",cluster_namespace=\"%s\"} %d\n",
             e->name, e->namespace_, e->remote.state == REMOTE_UP);
     head(b, "plimsoll_evidence_age_seconds", "gauge",
-         "Seconds since the last successful probe of the cluster");
+         "Seconds since the last successful probe of the cluster, and since the last answer about "
+         "its etcd");
     for (const struct pl_entry *e = c->world.first; e; e = e->next) {
         if (e->remote.last_success_wall_ms)
-            pl__buf_printf(b,
-                           "plimsoll_evidence_age_seconds{cluster_name=\"%s\",cluster_namespace=\"%"
-                           "s\"} %.3f\n",
-                           e->name, e->namespace_,
-                           (double)(c->now.wall_ms - e->remote.last_success_wall_ms) / 1000);
+            evidence_age(c, b, e, "probe", e->remote.last_success_wall_ms);
+        if (e->remote.etcd.view)
+            evidence_age(c, b, e, "etcd", e->remote.etcd.observed_wall_ms);
+    }
+    head(b, "plimsoll_etcd_quorum_tolerance", "gauge",
+         "etcd members that can fail before the cluster has no quorum");
+    for (const struct pl_entry *e = c->world.first; e; e = e->next) {
+        int tolerance = pl__remote_etcd_tolerance(e);
+        if (tolerance >= 0)
+            pl__buf_printf(
+                b,
+                "plimsoll_etcd_quorum_tolerance{cluster_name=\"%s\",cluster_namespace=\"%s\"} %d\n",
+                e->name, e->namespace_, tolerance);
     }
 }
 
@@ -188,6 +206,10 @@ static void own_metrics(struct pl_controller *c, struct pl_buf *b)
         { "plimsoll_watch_events_total", "Events that watches delivered", c->counts.watch_events },
         { "plimsoll_relists_total", "Times a kind was read anew after a failure",
           c->counts.relists },
+        { "plimsoll_etcd_observations_total", "Times the etcd of a cluster was asked",
+          c->counts.etcd_observations },
+        { "plimsoll_etcd_observation_failures_total", "Times that gave no answer",
+          c->counts.etcd_failures },
     };
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++) {
         head(b, counters[i].name, "counter", counters[i].help);

@@ -26,7 +26,6 @@ enum {
         2 * 60 * 1000, /* ... and how long what was read before is good for, without the watch */
     OBJECTS_MAX =
         10 * CONTROL_PLANE_MACHINES_MAX, /* of one kind: a server cannot fill our memory */
-    ERROR_BYTES_MAX = 1024,              /* of a text that ends in a condition's message */
 };
 
 /* --- its informers ---------------------------------------------------------------------------- */
@@ -36,11 +35,10 @@ static struct pl_store *store_of(struct pl_entry *e, const struct pl_informer *i
     return i == &e->remote.nodes_informer ? &e->remote.nodes : &e->remote.pods;
 }
 
-static void timer_update(void *user)
+void pl__remote_timer_update(struct pl_entry *e)
 {
-    struct pl_entry *e = user;
     const struct pl_remote *r = &e->remote;
-    uint64_t due = r->due_ms;
+    uint64_t due = r->due_ms < r->etcd.due_ms ? r->due_ms : r->etcd.due_ms;
 
     if (pl__informer_due_ms(&r->nodes_informer) < due)
         due = pl__informer_due_ms(&r->nodes_informer);
@@ -49,15 +47,27 @@ static void timer_update(void *user)
     pl__timers_set(e->controller, &e->controller->world.timers, &e->timer, due);
 }
 
+static void informer_due(void *user)
+{
+    pl__remote_timer_update(user);
+}
+
 static void due_set(struct pl_entry *e, uint64_t due_ms)
 {
     e->remote.due_ms = due_ms;
-    timer_update(e);
+    pl__remote_timer_update(e);
 }
 
 static void changed(struct pl_entry *e)
 {
     pl__wake_entry(e->controller, e, e->controller->now);
+}
+
+/* Nodes or Pods are others than they were; then etcd may be, too. */
+static void objects_changed(struct pl_entry *e)
+{
+    pl__remote_etcd_changed(e, e->controller->now);
+    changed(e);
 }
 
 static void remote_object(void *user, struct pl_informer *i, const void *object)
@@ -76,7 +86,7 @@ static void remote_object(void *user, struct pl_informer *i, const void *object)
     if (!known && store->count >= OBJECTS_MAX)
         return;
     pl__store_put(store, object, &is_new)->generation = i->generation;
-    changed(e);
+    objects_changed(e);
 }
 
 static void remote_gone(void *user, struct pl_informer *i, struct pl_str namespace_,
@@ -89,7 +99,7 @@ static void remote_gone(void *user, struct pl_informer *i, struct pl_str namespa
     if (!item)
         return;
     pl__store_remove(store_of(e, i), item);
-    changed(e);
+    objects_changed(e);
 }
 
 struct sweep {
@@ -113,7 +123,17 @@ static void remote_synced(void *user, struct pl_informer *i)
 
     pl__store_each(s.store, sweep_item, &s);
     pl__strfree(e->controller, nodes ? &e->remote.nodes_error : &e->remote.pods_error);
-    changed(e);
+    objects_changed(e);
+}
+
+struct pl_str pl__text_cut(struct pl_str text, size_t max)
+{
+    if (text.len <= max)
+        return text;
+    text.len = max;
+    while (text.len && ((unsigned char)text.ptr[text.len] & 0xc0) == 0x80)
+        text.len--;
+    return text;
 }
 
 static void remote_failed(void *user, struct pl_informer *i, int status, struct pl_str error)
@@ -127,11 +147,7 @@ static void remote_failed(void *user, struct pl_informer *i, int status, struct 
         i->synced = false;
         i->relist = true;
     }
-    if (error.len > ERROR_BYTES_MAX) {
-        error.len = ERROR_BYTES_MAX;
-        while (error.len && ((unsigned char)error.ptr[error.len] & 0xc0) == 0x80)
-            error.len--; /* not in the middle of a character */
-    }
+    error = pl__text_cut(error, ERROR_BYTES_MAX);
     pl__strfree(c, kept);
     *kept = pl__strdup(c, error.len ? error : PL_STR("no answer"));
     PL_LOG(c, PL_LOG_DEBUG, "Reading the workload cluster failed, will try again",
@@ -141,7 +157,7 @@ static void remote_failed(void *user, struct pl_informer *i, int status, struct 
 }
 
 static const struct pl_informer_sink remote_sink = { remote_object, remote_gone, remote_synced,
-                                                     remote_failed, timer_update };
+                                                     remote_failed, informer_due };
 
 /* --- life ------------------------------------------------------------------------------------- */
 
@@ -149,14 +165,15 @@ void pl__remote_init(struct pl_entry *e)
 {
     struct pl_controller *c = e->controller;
 
-    e->remote = (struct pl_remote){ .due_ms = UINT64_MAX };
+    e->remote = (struct pl_remote){ .due_ms = UINT64_MAX, .etcd.due_ms = UINT64_MAX };
     pl__store_init(&e->remote.nodes, pl__resources[RESOURCE_NODES].shape, c->options.allocator);
     pl__store_init(&e->remote.pods, pl__resources[RESOURCE_PODS].shape, c->options.allocator);
     pl__informer_init(&e->remote.nodes_informer, c, RESOURCE_NODES, 0, &remote_sink, e);
     pl__informer_init(&e->remote.pods_informer, c, RESOURCE_PODS, 0, &remote_sink, e);
 }
 
-/* Closes the connection. What was read stays: it is the last that is known. */
+/* Closes the connection. What was read stays: it is the last that is known. But for etcd, where a mix of
+ * old and new would be dangerous: who leads, and whose member is there. */
 static void disconnect(struct pl_entry *e)
 {
     struct pl_remote *r = &e->remote;
@@ -165,6 +182,7 @@ static void disconnect(struct pl_entry *e)
     r->probe_id = 0;
     pl__informer_stop(&r->nodes_informer);
     pl__informer_stop(&r->pods_informer);
+    pl__remote_etcd_forget(e);
     if (r->server)
         pl__upstream_close(e->controller, r->server);
     r->server = 0;
@@ -202,6 +220,7 @@ void pl__remote_clock_moved(struct pl_entry *e, int64_t by_ms)
 {
     if (e->remote.last_success_wall_ms)
         e->remote.last_success_wall_ms += by_ms;
+    e->remote.etcd.observed_wall_ms += by_ms;
 }
 
 void pl__remote_release(struct pl_entry *e)
@@ -351,7 +370,7 @@ void pl__remote_probe_answer(struct pl_entry *e, const struct pl_event *event, s
         if (!was_up) {
             PL_LOG(c, PL_LOG_INFO, "Connected to a workload cluster",
                    { "Cluster", pl__str_format(&c->scratch, "%s/%s", e->namespace_, e->name) });
-            changed(e);
+            objects_changed(e);
         }
         return;
     }
@@ -379,6 +398,7 @@ void pl__remote_tick(struct pl_entry *e, struct pl_now now)
 
     pl__informer_tick(&r->nodes_informer, now);
     pl__informer_tick(&r->pods_informer, now);
+    pl__remote_etcd_tick(e, now);
     if (now.mono_ms < r->due_ms)
         return;
     if (r->state == REMOTE_UP)
@@ -492,4 +512,5 @@ void pl__remote_observe(const struct pl_entry *e, struct pl_arena *arena, struct
         copy_all(&r->pods, arena, (struct pl_list *)(void *)&w->pods);
     else
         pod_errors_fill(e, arena, w);
+    pl__remote_etcd_observe(e, &w->etcd);
 }

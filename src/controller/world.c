@@ -147,14 +147,23 @@ static void work_make(struct pl_controller *c, struct pl_item *item, enum pl_res
     };
 }
 
+/* Whether etcd has to be asked again when this object changes. */
+static bool touches_etcd(enum pl_resource_id resource, const struct pl_meta *meta)
+{
+    return resource == RESOURCE_KCPS ||
+           (resource == RESOURCE_MACHINES && meta->labels.control_plane);
+}
+
 static void item_remove(struct pl_controller *c, enum pl_resource_id resource, struct pl_item *item)
 {
     struct pl_entry *e = item->entry;
+    bool etcd = touches_etcd(resource, item->object);
 
     if (item->work) {
         pl__queue_remove(c, item->work);
         if (item->work->in_flight)
             pl__request_disown(c, item->work);
+        pl__act_release(c, item->work);
         pl__free(c, item->work, sizeof *item->work);
         item->work = NULL;
     }
@@ -164,19 +173,20 @@ static void item_remove(struct pl_controller *c, enum pl_resource_id resource, s
         return;
     if (resource == RESOURCE_CLUSTERS || resource == RESOURCE_SECRETS)
         pl__remote_update(e, c->now);
+    if (etcd)
+        pl__remote_etcd_changed(e, c->now);
     pl__wake_entry(c, e, c->now);
     if (e->item_count == 0)
         entry_free(c, e);
 }
 
-/* Of Secrets only kubeconfigs are of interest: "<cluster>-kubeconfig". */
-static bool is_kubeconfig(const struct pl_secret *s)
+/* Whether a Secret is named "<cluster><suffix>". */
+static bool is_secret(const struct pl_secret *s, struct pl_str suffix)
 {
     struct pl_str cluster = s->meta.labels.cluster_name;
 
-    return s->meta.name.len == cluster.len + strlen("-kubeconfig") &&
-           pl__str_starts_with(s->meta.name, cluster) &&
-           pl__str_ends_with(s->meta.name, PL_STR("-kubeconfig"));
+    return s->meta.name.len == cluster.len + suffix.len &&
+           pl__str_starts_with(s->meta.name, cluster) && pl__str_ends_with(s->meta.name, suffix);
 }
 
 static bool wanted(const struct pl_controller *c, enum pl_resource_id resource, const void *object,
@@ -184,7 +194,8 @@ static bool wanted(const struct pl_controller *c, enum pl_resource_id resource, 
 {
     if (cluster.len == 0)
         return false;
-    if (resource == RESOURCE_SECRETS && !is_kubeconfig(object))
+    /* Of Secrets only kubeconfigs are kept. */
+    if (resource == RESOURCE_SECRETS && !is_secret(object, PL_STR("-kubeconfig")))
         return false;
     return !c->options.only_cluster || pl__str_equal(cluster, pl__str(c->options.only_cluster));
 }
@@ -198,6 +209,11 @@ void pl__world_put(struct pl_controller *c, enum pl_resource_id resource, const 
     struct pl_item *item = pl__store_find(store, meta->namespace_, meta->name);
     bool is_new;
 
+    if (resource == RESOURCE_SECRETS && is_secret(object, PL_STR("-etcd"))) {
+        struct pl_entry *e = pl__world_find(&c->world, meta->namespace_, cluster);
+        if (e)
+            pl__remote_etcd_secret_changed(e, meta->resource_version, c->now);
+    }
     if (item && generation)
         item->generation = generation;
     if (item && meta->resource_version) {
@@ -222,6 +238,8 @@ void pl__world_put(struct pl_controller *c, enum pl_resource_id resource, const 
         struct pl_entry *left = item->entry;
         item_leave(item, resource);
         item_join(item, resource, e);
+        if (left && touches_etcd(resource, item->object))
+            pl__remote_etcd_changed(left, c->now);
         if (left)
             pl__wake_entry(c, left, c->now);
         if (left && left->item_count == 0)
@@ -229,6 +247,8 @@ void pl__world_put(struct pl_controller *c, enum pl_resource_id resource, const 
     }
     if (resource == RESOURCE_CLUSTERS || resource == RESOURCE_SECRETS)
         pl__remote_update(e, c->now);
+    if (touches_etcd(resource, item->object))
+        pl__remote_etcd_changed(e, c->now);
     pl__wake_entry(c, e, c->now);
 }
 
@@ -334,8 +354,10 @@ void pl__world_init(struct pl_controller *c)
 
 static void work_free(struct pl_item *item, void *user)
 {
-    if (item->work)
-        pl__free(user, item->work, sizeof *item->work);
+    if (!item->work)
+        return;
+    pl__act_release(user, item->work);
+    pl__free(user, item->work, sizeof *item->work);
     item->work = NULL;
 }
 

@@ -15,8 +15,8 @@ void *pl__growing_add(struct pl_pass *p, struct pl_growing *g, size_t item_size)
     return (char *)g->items + g->count++ * item_size;
 }
 
-/* How and when. Offline everything was read when the snapshot was taken, but for the last successful
- * probe, which is its own time. */
+/* How and when. Everything was read when the snapshot was taken, but for the last successful probe,
+ * which is its own time, and for etcd, which a live controller asks less often. */
 static struct pl_str observed(struct pl_pass *p, enum pl_source source, struct pl_str value)
 {
     static const char *const how[] = { [SOURCE_LIST] = "list at ",
@@ -29,6 +29,8 @@ static struct pl_str observed(struct pl_pass *p, enum pl_source source, struct p
     pl__buf_add(&text, pl__str(how[source]));
     if (source == SOURCE_PROBE && value.len)
         pl__buf_add(&text, value);
+    else if (source == SOURCE_ETCD && p->etcd_observed_ms)
+        pl__time_add(&text, p->etcd_observed_ms);
     else
         pl__time_add(&text, p->snapshot->now_ms);
     return pl__buf_str(&text);

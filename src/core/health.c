@@ -461,6 +461,7 @@ void pl__health_judge(struct pl_pass *p, struct pl_control_plane *cp)
     struct pl_str lacking = { 0 };
     uint32_t held = 0;
 
+    p->etcd_observed_ms = cp->workload ? cp->workload->etcd.observed_ms : 0;
     cp->rung = pl__ladder_climb(p, cp, &held, &lacking);
     if (deleting && cp->machine_count == 0) {
         /* With no Machine left there is nothing to say; what was said stays. */

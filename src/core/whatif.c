@@ -13,47 +13,62 @@ static struct pl_quorum quorum_of(uint32_t members, uint32_t voters, uint32_t he
                                .tolerance = (int32_t)healthy - (int32_t)quorum };
 }
 
+static bool is_healthy_voter(const struct pl_control_plane *cp, const struct pl_etcd_member *m)
+{
+    const struct pl_machine_state *host = pl__machine_on_node(cp, m->name);
+
+    return !m->is_learner && host && host->verdicts[COND_ETCD_MEMBER].status == PL_STATUS_TRUE;
+}
+
+struct pl_quorum pl__quorum_of_members(const struct pl_control_plane *cp)
+{
+    const struct pl_etcd_view *etcd = &cp->workload->etcd;
+    uint32_t voters = 0, healthy = 0;
+
+    for (uint32_t i = 0; i < etcd->members.count; i++) {
+        voters += !etcd->members.items[i].is_learner;
+        healthy += is_healthy_voter(cp, &etcd->members.items[i]);
+    }
+    return quorum_of(etcd->members.count, voters, healthy);
+}
+
 /* Counts the members, with and without the one on `node`. */
 static void arithmetic(const struct pl_control_plane *cp, struct pl_str node, struct pl_what_if *w)
 {
     const struct pl_etcd_view *etcd = &cp->workload->etcd;
-    uint32_t members = 0, voters = 0, healthy = 0;
+    struct pl_quorum all = pl__quorum_of_members(cp);
     uint32_t gone = 0, gone_voter = 0, gone_healthy = 0;
 
     for (uint32_t i = 0; i < etcd->members.count; i++) {
         const struct pl_etcd_member *m = &etcd->members.items[i];
-        const struct pl_machine_state *host = pl__machine_on_node(cp, m->name);
-        bool is_healthy =
-            !m->is_learner && host && host->verdicts[COND_ETCD_MEMBER].status == PL_STATUS_TRUE;
-        members++;
-        voters += !m->is_learner;
-        healthy += is_healthy;
         if (!node.len || !pl__str_equal(m->name, node))
             continue;
         w->member = m->name;
         w->member_is_leader = etcd->leader && etcd->leader == m->id;
         gone++;
         gone_voter += !m->is_learner;
-        gone_healthy += is_healthy;
+        gone_healthy += is_healthy_voter(cp, m);
     }
-    w->before = quorum_of(members, voters, healthy);
-    w->after = quorum_of(members - gone, voters - gone_voter, healthy - gone_healthy);
+    w->before = all;
+    w->after = quorum_of(all.members - gone, all.voters - gone_voter, all.healthy - gone_healthy);
     w->keeps_quorum = w->after.tolerance >= 0;
 }
 
-/* Why etcd's members are not known; empty: they are. */
-static struct pl_str etcd_unknown(struct pl_pass *p, const struct pl_control_plane *cp)
+struct pl_str pl__etcd_unknown(struct pl_pass *p, const struct pl_control_plane *cp, bool *missing)
 {
     const struct pl_workload *w = cp->workload;
 
+    *missing = true;
     if (!w || !w->etcd.present)
         return pl__missing_workload(p, cp, "etcd");
+    *missing = false;
     if (w->etcd.connect_error.len)
         return w->etcd.connect_error;
     if (w->etcd.members.present)
         return (struct pl_str){ "", 0 };
     if (w->etcd.members_error.len)
         return w->etcd.members_error;
+    *missing = true;
     return pl__missing_workload(p, cp, "etcd.members");
 }
 
@@ -75,7 +90,8 @@ static int rule_ask(const struct pl_snapshot *s, const struct pl_kcp *kcp,
     rule->profile = profile;
     if (fills) {
         w->etcd_managed = kcp->etcd_managed;
-        w->etcd_unknown = etcd_unknown(&p, &cp);
+        bool missing;
+        w->etcd_unknown = pl__etcd_unknown(&p, &cp, &missing);
         if (w->etcd_managed && !w->etcd_unknown.len)
             arithmetic(&cp, machine->node_name, w);
     }

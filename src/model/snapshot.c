@@ -45,6 +45,7 @@ static const struct pl_field alarm_fields[] = {
 static PL_SHAPE(alarm_shape, struct pl_etcd_alarm, alarm_fields);
 
 static const struct pl_field etcd_fields[] = {
+    PL_FIELD("observedTime", F_TIME,    struct pl_etcd_view, observed_ms),
     PL_FIELD("connectError", F_STR,     struct pl_etcd_view, connect_error),
     PL_FIELD("endpoint",     F_STR,     struct pl_etcd_view, endpoint),
     PL_FIELD("errors",       F_STRINGS, struct pl_etcd_view, errors),
@@ -54,7 +55,7 @@ static const struct pl_field etcd_fields[] = {
     PL_FIELD_SHAPE("members", F_LIST,   struct pl_etcd_view, members, &member_shape),
     PL_FIELD_SHAPE("alarms",  F_LIST,   struct pl_etcd_view, alarms,  &alarm_shape),
 };
-static PL_SHAPE(etcd_shape, struct pl_etcd_view, etcd_fields);
+PL_SHAPE(pl__etcd_view_shape, struct pl_etcd_view, etcd_fields);
 
 static const struct pl_field workload_fields[] = {
     PL_FIELD("cluster",    F_STR,       struct pl_workload, cluster),
@@ -151,7 +152,7 @@ static int read_etcd(struct pl_json *j, void *destination)
     struct pl_etcd_view *etcd = destination;
 
     etcd->present = true;
-    return pl__json_decode(j, &etcd_shape, etcd);
+    return pl__json_decode(j, &pl__etcd_view_shape, etcd);
 }
 
 static int read_grace_period(struct pl_json *j, void *destination)
@@ -495,7 +496,7 @@ static bool write_etcd(struct pl_json_writer *w, const void *value)
     const struct pl_etcd_view *etcd = value;
 
     if (w)
-        pl__json_encode(w, &etcd_shape, etcd);
+        pl__json_encode(w, &pl__etcd_view_shape, etcd);
     return etcd->present;
 }
 

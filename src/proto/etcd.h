@@ -5,6 +5,7 @@
 #ifndef PL_PROTO_ETCD_H
 #define PL_PROTO_ETCD_H
 
+#include "base/arena.h"
 #include "base/str.h"
 
 #include <stdbool.h>
@@ -49,8 +50,8 @@ struct pl_etcd_alarm_info {
     uint32_t alarm; /* 1 NOSPACE, 2 CORRUPT; 0 is none; others are newer than we are */
 };
 
-/* "NOSPACE", "CORRUPT", "NONE", or the number. */
-struct pl_str pl__etcd_alarm_name(uint32_t alarm);
+/* "NOSPACE", "CORRUPT", "NONE", or the number, which is then in the arena. */
+struct pl_str pl__etcd_alarm_name(struct pl_arena *arena, uint32_t alarm);
 
 struct pl_etcd_answer {
     enum pl_etcd_failure failure;

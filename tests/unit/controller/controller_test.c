@@ -181,18 +181,8 @@ static void test_events(void)
 
 static void test_etcd(void)
 {
-    CASE("managed etcd without a look at etcd: its conditions are left out")
-    struct fake_api *api = healthy(0, &status_mode);
-    fake_run(api, 1000);
-    SAID(kcp(api), "EtcdClusterHealthy", "-");
-    CHECK(says(machine(api, 0), "EtcdPodHealthy", "True "));
-    SAID(machine(api, 0), "EtcdMemberHealthy", "-");
-    CHECK(strstr(kcp(api)->last_patch, "EtcdClusterHealthy") == NULL);
-    CHECK(strstr(machine(api, 0)->last_patch, "EtcdMemberHealthy") == NULL);
-    finish(api);
-
-    CASE("managed etcd on a rung: they are there, and go when the rung is passed")
-    api = healthy(FAKE_NOT_INITIALIZED, &status_mode);
+    CASE("managed etcd on a rung, and when it is passed")
+    struct fake_api *api = healthy(FAKE_NOT_INITIALIZED, &status_mode);
     fake_run(api, 1000);
     CHECK(says(kcp(api), "EtcdClusterHealthy", "Unknown InspectionFailed"));
     CHECK(says(machine(api, 0), "EtcdMemberHealthy", "Unknown "));
@@ -201,8 +191,8 @@ static void test_etcd(void)
     fake_put(api, kcp(api));
     fake_run(api, 1000);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-    SAID(kcp(api), "EtcdClusterHealthy", "-");
-    SAID(machine(api, 0), "EtcdMemberHealthy", "-");
+    SAID(kcp(api), "EtcdClusterHealthy", "True EtcdClusterHealthy");
+    SAID(machine(api, 0), "EtcdMemberHealthy", "True Healthy");
     finish(api);
 
     for (int profile = 0; profile < 2; profile++) {
@@ -996,7 +986,7 @@ static void mutate(struct fake_api *api)
     struct fake_object *o;
 
     snprintf(node, sizeof node, "n%d", (int)prng_below(r, 3));
-    switch (prng_below(r, 19)) {
+    switch (prng_below(r, 21)) {
     case 0:
     case 1:
     case 2:
@@ -1135,6 +1125,27 @@ static void mutate(struct fake_api *api)
             fake_put(api, o);
         }
         break;
+    case 19: { /* etcd does not answer, or has an alarm */
+        struct fake_etcd *etcd = &api->servers[c + 1].etcd;
+        etcd->failure =
+            prng_one_in(r, 2) ? ETCD_OK : (enum pl_etcd_failure)prng_below(r, ETCD_CANCELLED);
+        etcd->error = "some fault";
+        etcd->mute = prng_one_in(r, 4);
+        etcd->down = prng_one_in(r, 2) ? "n0 n2" : NULL;
+        etcd->member_count = prng_one_in(r, 2) ? 2 : 0;
+        etcd->members[0] = (struct fake_member){ "n0", 7, prng_one_in(r, 2), 0 };
+        etcd->members[1] = (struct fake_member){ "n1", 9, false, (uint32_t)prng_below(r, 3) };
+        break;
+    }
+    case 20: /* the CA is rotated, or gone */
+        snprintf(name, sizeof name, "c%d", c);
+        snprintf(other, sizeof other, "c%d-etcd", c);
+        if ((o = fake_find(api, 0, RESOURCE_SECRETS, "default", other)) && prng_one_in(r, 3))
+            fake_delete(api, o);
+        else
+            fake_etcd_secret(api, name, prng_one_in(r, 3) ? "key" : "another key");
+        api->servers[c + 1].etcd.key = prng_one_in(r, 2) ? "key" : NULL;
+        break;
     case 15:
         fake_inject(api, (int)prng_below(r, (size_t)api->server_count),
                     (int)prng_below(r, RESOURCE_COUNT),
@@ -1144,18 +1155,23 @@ static void mutate(struct fake_api *api)
     }
 }
 
-/* Every Cluster has a Secret that works and a control plane that names it, and every server answers. */
+/* Every Cluster has Secrets that work and a control plane that names it, and every server answers. */
 static void calm(struct fake_api *api)
 {
     char name[32], kubeconfig[32];
 
     api->chaos_percent = 0;
-    for (int i = 0; i < api->server_count; i++)
+    for (int i = 0; i < api->server_count; i++) {
         api->servers[i].hangs = api->servers[i].refuses = false;
+        api->servers[i].etcd.mute = false;
+        api->servers[i].etcd.failure = ETCD_OK;
+        api->servers[i].etcd.key = api->servers[i].etcd.down = NULL;
+    }
     for (int i = 1; i < api->server_count; i++) {
         snprintf(name, sizeof name, "c%d", i - 1);
         snprintf(kubeconfig, sizeof kubeconfig, "fake:%d", i);
         fake_secret(api, name, kubeconfig);
+        fake_etcd_secret(api, name, "key");
         char control_plane[48];
         snprintf(control_plane, sizeof control_plane, "%s-cp", name);
         struct fake_object *o = fake_find(api, 0, RESOURCE_KCPS, "default", control_plane);

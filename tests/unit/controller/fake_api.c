@@ -14,7 +14,7 @@ struct fake_call {
     uint64_t id;
     uint32_t handle;
     int server;
-    bool watch, dropped, executed, ended;
+    bool watch, etcd, dropped, executed, ended;
     char *method, *path, *body;
     uint32_t timeout_ms;
     int status, retry_after_s;
@@ -32,6 +32,9 @@ struct fake_call {
     bool scheduled, streaming, mute;
     bool end_after; /* when all bytes are out */
     const char *end_error;
+    char endpoints[512]; /* of a call to etcd: Nodes, in order */
+    enum pl_etcd_call etcd_call;
+    uint64_t member_id;
 };
 
 struct fake_due {
@@ -119,6 +122,11 @@ static void count_free(void *user, void *p, size_t size)
     if (h->magic != 0x706c696d736f6c6c || h->size != size) {
         fprintf(stderr, "freed with %zu bytes what was taken with %zu\n", size, h->size);
         abort();
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (api->secrets[i] &&
+            pl__str_contains((struct pl_str){ p, size }, pl__str(api->secrets[i])))
+            offence(api, "%zu bytes with \"%s\" in them are given back", size, api->secrets[i]);
     }
     h->magic = 0;
     api->blocks--;
@@ -276,6 +284,8 @@ static void render(struct fake_api *api, struct pl_buf *b, const struct fake_obj
         pl__buf_printf(b, ",\"annotations\":{%s}", o->annotations);
     if (o->owners)
         pl__buf_printf(b, ",\"ownerReferences\":[%s]", o->owners);
+    if (o->finalizers)
+        pl__buf_printf(b, ",\"finalizers\":[%s]", o->finalizers);
     pl__buf_add_lit(b, ",\"managedFields\":[{\"manager\":\"x\",\"fieldsV1\":{\"f:a\":{}}}]}");
     if (o->data)
         pl__buf_printf(b, ",\"data\":{%s}", o->data);
@@ -399,6 +409,7 @@ static void object_free(struct fake_object *o)
     free(o->labels);
     free(o->annotations);
     free(o->owners);
+    free(o->finalizers);
     free(o->spec);
     free(o->status);
     free(o->data);
@@ -625,6 +636,24 @@ struct fake_object *fake_secret(struct fake_api *api, const char *cluster, const
     return o;
 }
 
+struct fake_object *fake_etcd_secret(struct fake_api *api, const char *cluster, const char *key)
+{
+    char name[96];
+
+    snprintf(name, sizeof name, "%s-etcd", cluster);
+    struct fake_object *o = fake_find(api, 0, RESOURCE_SECRETS, "default", name);
+    if (!o)
+        o = fake_make(api, 0, RESOURCE_SECRETS, "default", name);
+    pl__arena_reset(&api->arena);
+    fake_set(&o->labels, "\"cluster.x-k8s.io/cluster-name\":\"%s\"", cluster);
+    fake_set(&o->data, "\"tls.crt\":\"%s\"%s%s%s",
+             pl__base64_encode(&api->arena, PL_STR("certificates")).ptr,
+             key ? ",\"tls.key\":\"" : "",
+             key ? pl__base64_encode(&api->arena, pl__str(key)).ptr : "", key ? "\"" : "");
+    fake_put(api, o);
+    return o;
+}
+
 struct fake_object *fake_node(struct fake_api *api, int server, const char *name)
 {
     struct fake_object *o = fake_make(api, server, RESOURCE_NODES, "", name);
@@ -632,7 +661,11 @@ struct fake_object *fake_node(struct fake_api *api, int server, const char *name
     fake_set(&o->labels, "\"node-role.kubernetes.io/control-plane\":\"\"");
     fake_set(&o->status,
              "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\",\"reason\":\"KubeletReady\","
-             "\"message\":\"\",\"lastTransitionTime\":\"2026-11-01T00:00:00Z\"}]");
+             "\"message\":\"\",\"lastTransitionTime\":\"2026-11-01T00:00:00Z\"}],"
+             "\"addresses\":[{\"type\":\"Hostname\",\"address\":\"%s\"},"
+             "{\"type\":\"InternalIP\",\"address\":\"10.0.0.%s\"},"
+             "{\"type\":\"InternalIP\",\"address\":\"fd00::1\"}]",
+             name, name + 1);
     fake_put(api, o);
     return o;
 }
@@ -689,6 +722,8 @@ void fake_healthy(struct fake_api *api, const char *name, int server, int machin
     snprintf(kubeconfig, sizeof kubeconfig, "fake:%d", server);
     if (!(flags & FAKE_NO_SECRET))
         fake_secret(api, name, kubeconfig);
+    if (!(flags & FAKE_EXTERNAL_ETCD))
+        fake_etcd_secret(api, name, "key of the CA");
 }
 
 /* --- answering ------------------------------------------------------------------------------------- */
@@ -868,6 +903,18 @@ static void list_serve(struct fake_api *api, struct fake_call *call, const struc
     pl__arena_release(&arena);
 }
 
+static void get_serve(struct fake_api *api, struct fake_call *call, const struct route *r)
+{
+    const struct fake_object *o = fake_find(api, call->server, r->resource, r->namespace_, r->name);
+
+    if (!o) {
+        answer_status(call, 404, "NotFound", "not found");
+        return;
+    }
+    call->status = 200;
+    call->answer = rendered(api, o, true);
+}
+
 static void out_add(struct fake_call *call, const char *text, size_t size)
 {
     if (call->out_len + size + 1 > call->out_capacity) {
@@ -983,7 +1030,7 @@ static const struct pl_field applied_fields[] = {
 static PL_SHAPE(applied_shape, struct applied, applied_fields);
 
 struct apply {
-    struct pl_str version, kind, name;
+    struct pl_str version, kind, name, resource_version;
     PL_LIST(struct applied) conditions;
 };
 
@@ -991,6 +1038,7 @@ static const struct pl_field apply_fields[] = {
     PL_FIELD("apiVersion", F_STR, struct apply, version),
     PL_FIELD("kind", F_STR, struct apply, kind),
     PL_FIELD("metadata.name", F_STR, struct apply, name),
+    PL_FIELD("metadata.resourceVersion", F_STR, struct apply, resource_version),
     PL_FIELD_SHAPE("status.conditions", F_LIST, struct apply, conditions, &applied_shape),
 };
 static PL_SHAPE(apply_shape, struct apply, apply_fields);
@@ -1085,6 +1133,11 @@ static void apply_serve(struct fake_api *api, struct fake_call *call, const stru
         answer_status(call, 404, "NotFound", "not found");
         return;
     }
+    if (a.resource_version.len &&
+        !pl__str_equal(a.resource_version, pl__str_format(&api->arena, "%" PRIu64, o->version))) {
+        answer_status(call, 409, "Conflict", "the object has been modified");
+        return;
+    }
     if (apply_merge(o, &a))
         fake_put(api, o);
     call->status = 200;
@@ -1147,6 +1200,11 @@ static void serve(struct fake_api *api, struct fake_call *call)
         answer_set(call, 201, "{}");
         return;
     }
+    if (api->others &&
+        api->others(
+            api, &(struct fake_request){ call->method, call->path, call->body ? call->body : "" },
+            &call->status, &call->answer))
+        return;
     if (r.resource < 0) {
         answer_set(call, 404, "404 page not found");
         return;
@@ -1166,6 +1224,8 @@ static void serve(struct fake_api *api, struct fake_call *call)
         apply_serve(api, call, &r);
     else if (call->watch)
         watch_serve(api, call, &r);
+    else if (r.name[0])
+        get_serve(api, call, &r);
     else
         list_serve(api, call, &r);
 }
@@ -1185,6 +1245,124 @@ static void execute(struct fake_api *api, struct fake_call *call)
     } else {
         serve(api, call);
     }
+}
+
+/* --- etcd ------------------------------------------------------------------------------------------- */
+
+/* Whether `name` is one of the words in `names`. */
+static bool is_among(const char *names, const char *name, size_t size)
+{
+    for (const char *at = names; at && *at; at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if (n == size && strncmp(at, name, n) == 0)
+            return true;
+        at += n;
+    }
+    return false;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct fake_member *x = a, *y = b;
+    return (x->id > y->id) - (x->id < y->id);
+}
+
+/* Its members, sorted by id; as many as there is room for. */
+static size_t members_of(struct fake_api *api, int server, struct fake_member *members, size_t room)
+{
+    const struct fake_etcd *etcd = &api->servers[server].etcd;
+    size_t count = 0;
+
+    for (int i = 0; i < etcd->member_count; i++)
+        members[count++] = etcd->members[i];
+    if (!etcd->member_count && !etcd->empty) {
+        for (struct fake_object *o = api->servers[server].first; o && count < room; o = o->next) {
+            if (o->resource != RESOURCE_NODES)
+                continue;
+            struct fake_member *m = &members[count++];
+            *m = (struct fake_member){ .id = pl__hash(pl__str(o->name), PL_STR("member")) | 1 };
+            snprintf(m->name, sizeof m->name, "%.63s", o->name);
+        }
+    }
+    qsort(members, count, sizeof *members, by_id);
+    return count;
+}
+
+enum { MEMBERS_ROOM = 64 };
+
+struct etcd_lists {
+    struct fake_member members[MEMBERS_ROOM];
+    struct pl_etcd_member_info infos[MEMBERS_ROOM];
+    struct pl_etcd_alarm_info alarms[MEMBERS_ROOM];
+    struct pl_str status_error;
+};
+
+static void etcd_fill(struct fake_api *api, int server, struct etcd_lists *l,
+                      struct pl_etcd_answer *a)
+{
+    const struct fake_etcd *etcd = &api->servers[server].etcd;
+    size_t count = members_of(api, server, l->members, MEMBERS_ROOM);
+
+    a->leader = etcd->leader ? etcd->leader : count ? l->members[0].id : 0;
+    l->status_error = pl__str(etcd->status_error);
+    a->errors = &l->status_error;
+    a->error_count = etcd->status_error ? 1 : 0;
+    a->members_error = pl__str(etcd->members_error);
+    a->alarms_error = pl__str(etcd->alarms_error);
+    a->members = l->infos;
+    a->alarms = l->alarms;
+    for (size_t i = 0; i < count && !etcd->members_error; i++)
+        l->infos[a->member_count++] =
+            (struct pl_etcd_member_info){ .id = l->members[i].id,
+                                          .name = pl__str(l->members[i].name),
+                                          .is_learner = l->members[i].learner };
+    for (size_t i = 0; i < count && !etcd->alarms_error; i++) {
+        if (l->members[i].alarm)
+            l->alarms[a->alarm_count++] =
+                (struct pl_etcd_alarm_info){ l->members[i].id, l->members[i].alarm };
+    }
+}
+
+/* What the etcd behind a server says to a call, as it is now. */
+static struct pl_etcd_answer etcd_serve(struct fake_api *api, struct fake_call *call,
+                                        struct etcd_lists *lists)
+{
+    const struct fake_server *s = &api->servers[call->server];
+    const struct fake_etcd *etcd = &s->etcd;
+    struct pl_etcd_answer a = { .failure = etcd->failure, .error = pl__str(etcd->error) };
+    struct fake_fault fault;
+
+    if (s->refuses || s->hangs)
+        a = (struct pl_etcd_answer){ .failure = ETCD_UNREACHABLE,
+                                     .error = PL_STR("the API server does not answer") };
+    else if (etcd->key && strcmp(etcd->key, etcd->trusted_key) != 0)
+        a = (struct pl_etcd_answer){ .failure = ETCD_UNTRUSTED,
+                                     .error = PL_STR("certificate signed by unknown authority") };
+    else if (a.failure == ETCD_OK && fault_hits(api, call, &fault))
+        a = (struct pl_etcd_answer){ .failure = ETCD_CUT, .error = PL_STR("connection reset") };
+    for (const char *at = call->endpoints; a.failure == ETCD_OK && !a.node.len && *at;
+         at += strspn(at, " ")) {
+        size_t n = strcspn(at, " ");
+        if (!is_among(etcd->down, at, n))
+            a.node = (struct pl_str){ at, n };
+        at += n;
+    }
+    if (a.failure == ETCD_OK && !a.node.len)
+        a = (struct pl_etcd_answer){ .failure = ETCD_UNREACHABLE,
+                                     .error = PL_STR("no member answers") };
+    if (a.failure == ETCD_OK && call->etcd_call != ETCD_OBSERVE && api->etcd_change) {
+        struct pl_etcd_endpoint node = { .node = a.node };
+        api->etcd_change(api,
+                         &(struct pl_action){ .server = (uint32_t)call->server,
+                                              .call = call->etcd_call,
+                                              .member_id = call->member_id,
+                                              .endpoints = &node,
+                                              .endpoint_count = 1 },
+                         &a);
+    } else if (a.failure == ETCD_OK) {
+        etcd_fill(api, call->server, lists, &a);
+    }
+    return a;
 }
 
 /* --- delivering ------------------------------------------------------------------------------------- */
@@ -1243,8 +1421,16 @@ static void answer_deliver(struct fake_api *api, struct fake_call *call)
                           .retry_after_s = call->retry_after_s,
                           .body = pl__str(call->answer ? call->answer : ""),
                           .error = pl__str(call->error ? call->error : "") };
+    struct etcd_lists lists = { .status_error = { 0 } };
+    struct pl_etcd_answer etcd = { .failure = ETCD_CANCELLED };
     char *answer = call->answer;
 
+    if (call->etcd) {
+        e.type = EVENT_ETCD;
+        if (!call->dropped)
+            etcd = etcd_serve(api, call, &lists);
+        e.etcd = &etcd;
+    }
     if (strcmp(call->method, "PATCH") == 0 && call->status >= 0 && call->status < 600)
         api->patches_with_status[call->status]++;
     call->answer = NULL;
@@ -1331,6 +1517,12 @@ static void call_due(struct fake_api *api, struct fake_call *call)
             schedule(api, call, api->now.mono_ms + call->timeout_ms);
             return;
         }
+        if (call->etcd) {
+            call->mute = api->servers[call->server].etcd.mute;
+            schedule(api, call,
+                     api->now.mono_ms + latency(api) + api->servers[call->server].etcd.slow_ms);
+            return;
+        }
         execute(api, call);
         if (call->streaming)
             watch_schedule(api, call);
@@ -1348,7 +1540,8 @@ static void call_due(struct fake_api *api, struct fake_call *call)
 
 /* --- actions ---------------------------------------------------------------------------------------- */
 
-static void request_start(struct fake_api *api, const struct pl_action *a)
+static struct fake_call *call_start(struct fake_api *api, const struct pl_action *a,
+                                    const char *method)
 {
     struct fake_call *call = calloc(1, sizeof *call);
 
@@ -1357,7 +1550,10 @@ static void request_start(struct fake_api *api, const struct pl_action *a)
     call->id = a->id;
     call->handle = a->server;
     call->watch = a->type == ACTION_WATCH;
-    call->method = copy_text(a->method, strlen(a->method));
+    call->etcd = a->type == ACTION_ETCD;
+    call->etcd_call = a->call;
+    call->member_id = a->member_id;
+    call->method = copy_text(method, strlen(method));
     call->path = copy_text(a->path.ptr, a->path.len);
     call->body = copy_text(a->body.ptr, a->body.len);
     call->timeout_ms = a->timeout_ms;
@@ -1379,6 +1575,13 @@ static void request_start(struct fake_api *api, const struct pl_action *a)
     } else {
         call->server = api->handles[a->server];
     }
+    return call;
+}
+
+static void request_start(struct fake_api *api, const struct pl_action *a)
+{
+    struct fake_call *call = call_start(api, a, a->method);
+
     if (!a->timeout_ms)
         offence(api, "no timeout: %s", call->path);
     if (strcmp(a->method, "PATCH") == 0) {
@@ -1394,10 +1597,57 @@ static void request_start(struct fake_api *api, const struct pl_action *a)
             free(o->last_patch);
             o->last_patch = copy_text(a->body.ptr, a->body.len);
         }
-        if (!a->content_type || strcmp(a->content_type, "application/apply-patch+yaml") != 0)
+        bool applies = strstr(call->path, "force=true") != NULL;
+        const char *type = applies                              ? "application/apply-patch+yaml"
+                           : a->body.len && *a->body.ptr == '[' ? "application/json-patch+json"
+                                                                : "application/merge-patch+json";
+        if (!a->content_type || strcmp(a->content_type, type) != 0)
             offence(api, "content type of %s", call->path);
     }
     schedule(api, call, api->now.mono_ms + latency(api));
+}
+
+static void etcd_start(struct fake_api *api, const struct pl_action *a)
+{
+    struct fake_call *call = call_start(api, a, "ETCD");
+    struct fake_server *s = &api->servers[call->server];
+    size_t len = 0;
+
+    for (size_t i = 0; i < a->endpoint_count && len < sizeof call->endpoints; i++)
+        len += (size_t)snprintf(call->endpoints + len, sizeof call->endpoints - len, "%s%.*s",
+                                i ? " " : "", PL_STR_ARG(a->endpoints[i].node));
+    if (!a->endpoint_count)
+        offence(api, "nobody to ask");
+    if (!call->dropped) {
+        if (s->etcd.trusted != a->server)
+            offence(api, "a call to the etcd of server %u without a CA", a->server);
+        for (size_t i = 0; i + 1 < api->call_count; i++) {
+            const struct fake_call *other = api->calls[i];
+            if (other->etcd && other->handle == a->server && !other->ended && !other->dropped)
+                offence(api, "two calls to one etcd");
+        }
+        s->etcd.observations++;
+        s->etcd.asked_ms = api->now.mono_ms;
+        memcpy(s->etcd.asked, call->endpoints, sizeof s->etcd.asked);
+        if (a->endpoint_count)
+            snprintf(s->etcd.address, sizeof s->etcd.address, "%.*s",
+                     PL_STR_ARG(a->endpoints[0].address));
+    }
+    schedule(api, call, api->now.mono_ms + latency(api));
+}
+
+static void etcd_trust(struct fake_api *api, const struct pl_action *a)
+{
+    if (a->server >= api->handle_count || api->handles[a->server] < 0) {
+        offence(api, "a CA for a closed server");
+        return;
+    }
+    struct fake_etcd *etcd = &api->servers[api->handles[a->server]].etcd;
+    etcd->trusts++;
+    etcd->trusted = a->server;
+    snprintf(etcd->trusted_key, sizeof etcd->trusted_key, "%.*s", PL_STR_ARG(a->key));
+    if (!pl__str_equal(a->body, PL_STR("certificates")))
+        offence(api, "the CA is not the Secret's");
 }
 
 static void server_open(struct fake_api *api, const struct pl_action *a)
@@ -1472,9 +1722,12 @@ static void drain(struct fake_api *api)
             }
             break;
         case ACTION_ETCD_TRUST:
-    case ACTION_ETCD:
-        break;
-    case ACTION_STOP:
+            etcd_trust(api, a);
+            break;
+        case ACTION_ETCD:
+            etcd_start(api, a);
+            break;
+        case ACTION_STOP:
             if (api->stopped)
                 offence(api, "stopped twice");
             api->stopped = true;
@@ -1595,6 +1848,36 @@ static void frozen_free(struct fake_frozen *f)
     free(f);
 }
 
+static void calls_free(struct fake_api *api)
+{
+    for (size_t i = 0; i < api->call_count; i++) {
+        struct fake_call *call = api->calls[i];
+        free(call->method);
+        free(call->path);
+        free(call->body);
+        free(call->answer);
+        free(call->out);
+        free(call);
+    }
+    api->call_count = 0;
+}
+
+size_t fake_crash(struct fake_api *api)
+{
+    size_t blocks;
+
+    for (size_t i = 0; i < api->call_count; i++)
+        call_end(api, api->calls[i]);
+    blocks = fake_end(api);
+    calls_free(api);
+    free(api->calls);
+    api->calls = NULL;
+    api->heap_count = 0;
+    api->handle_count = 1;
+    api->stopped = false;
+    return blocks;
+}
+
 void fake_free(struct fake_api *api)
 {
     fake_end(api);
@@ -1609,15 +1892,7 @@ void fake_free(struct fake_api *api)
         free(s->history);
         free(s->buckets);
     }
-    for (size_t i = 0; i < api->call_count; i++) {
-        struct fake_call *call = api->calls[i];
-        free(call->method);
-        free(call->path);
-        free(call->body);
-        free(call->answer);
-        free(call->out);
-        free(call);
-    }
+    calls_free(api);
     for (struct fake_frozen *f = api->frozen, *next; f; f = next) {
         next = f->next;
         frozen_free(f);
@@ -1736,6 +2011,34 @@ static int server_behind(struct fake_api *api, const struct fake_object *cluster
                                                              : 0;
 }
 
+/* What the controller should know of the etcd behind a server, with its comma. */
+static void truth_etcd(struct fake_api *api, struct pl_buf *b, int server)
+{
+    const struct fake_etcd *etcd = &api->servers[server].etcd;
+    struct fake_member members[MEMBERS_ROOM];
+    size_t count = members_of(api, server, members, MEMBERS_ROOM);
+    bool first = true;
+
+    if (etcd->failure != ETCD_OK) {
+        pl__buf_printf(b, ",\"etcd\":{\"connectError\":\"%s\"}", etcd->error);
+        return;
+    }
+    pl__buf_add_lit(b, ",\"etcd\":{\"endpoint\":\"\",\"members\":[");
+    for (size_t i = 0; i < count; i++)
+        pl__buf_printf(b, "%s{\"ID\":\"%" PRIu64 "\",\"name\":\"%s\",\"isLearner\":%s}",
+                       i ? "," : "", members[i].id, members[i].name,
+                       members[i].learner ? "true" : "false");
+    pl__buf_add_lit(b, "],\"alarms\":[");
+    for (size_t i = 0; i < count; i++) {
+        if (!members[i].alarm)
+            continue;
+        pl__buf_printf(b, "%s{\"memberID\":\"%" PRIu64 "\",\"alarm\":\"%s\"}", first ? "" : ",",
+                       members[i].id, members[i].alarm == 1 ? "NOSPACE" : "CORRUPT");
+        first = false;
+    }
+    pl__buf_add_lit(b, "]}");
+}
+
 static struct pl_str truth_text(struct fake_api *api, struct pl_arena *arena)
 {
     struct pl_buf b;
@@ -1770,7 +2073,9 @@ static struct pl_str truth_text(struct fake_api *api, struct pl_arena *arena)
         objects_add(api, &b, server, RESOURCE_NODES);
         pl__buf_add_lit(&b, "],\"pods\":[");
         objects_add(api, &b, server, RESOURCE_PODS);
-        pl__buf_add_lit(&b, "]}");
+        pl__buf_add_char(&b, ']');
+        truth_etcd(api, &b, server);
+        pl__buf_add_char(&b, '}');
     }
     pl__buf_add_lit(&b, "]}");
     return pl__buf_str(&b);

@@ -10,18 +10,19 @@
  *     fake_healthy(api, "alpha", 1, 3, FAKE_EXTERNAL_ETCD);
  *     fake_start(api, &(struct pl_controller_options){ .mode = MODE_STATUS });
  *     fake_run(api, 1000);
- *     ... fake_find(), fake_condition(), api->patches ...
+ *     ... fake_find(), fake_condition(), api->patches, api->servers[1].etcd ...
  *     fake_free(api);
  *
  * It also keeps watch over the controller: a second write to an object while one is under way, a request
- * to a closed server, an action with an id used before or an invalid apply are counted in `offences`. */
+ * to a closed server, an action with an id used before, a second call to an etcd while one is under way or
+ * an invalid apply are counted in `offences`. */
 #ifndef PL_TESTS_FAKE_API_H
 #define PL_TESTS_FAKE_API_H
 
 #include "controller/internal.h"
 #include "prng.h"
 
-enum { FAKE_CONDITIONS_MAX = 16, FAKE_FAULTS_MAX = 16 };
+enum { FAKE_CONDITIONS_MAX = 16, FAKE_FAULTS_MAX = 16, FAKE_MEMBERS_MAX = 8 };
 
 struct fake_condition {
     char type[48], status[12], reason[64];
@@ -39,7 +40,7 @@ struct fake_object {
     char namespace_[64], name[96], uid[48];
     uint64_t version;
     int64_t generation, created_ms, deleted_ms;
-    char *labels, *annotations, *owners; /* inside of the braces or brackets; NULL: none */
+    char *labels, *annotations, *owners, *finalizers; /* inside of the braces or brackets; NULL: none */
     char *spec, *status, *data;          /* the same; status without conditions */
     struct fake_condition conditions[FAKE_CONDITIONS_MAX];
     int condition_count;
@@ -56,6 +57,37 @@ struct fake_event {
     char namespace_[64];
     const char *type;
     char *text; /* the object */
+};
+
+struct fake_member {
+    char name[64]; /* "": not started yet */
+    uint64_t id;
+    bool learner;
+    uint32_t alarm; /* 0: none */
+};
+
+/* The etcd of a workload server. As it is made, its members are the server's Nodes, the first of them leads
+ * and everybody answers. */
+struct fake_etcd {
+    struct fake_member members[FAKE_MEMBERS_MAX]; /* in place of the Nodes, when `member_count` */
+    int member_count;
+    bool empty;               /* an empty list of members */
+    const char *status_error; /* what Status reports; NULL: nothing */
+    const char *members_error, *alarms_error;
+    enum pl_etcd_failure failure; /* every call ends like this */
+    const char *error;
+    bool mute;        /* takes calls and never answers ... */
+    uint32_t slow_ms; /* ... or takes so long */
+    const char *down; /* Nodes whose member does not answer: "n0 n2" */
+    const char *key;  /* the CA's key that works; NULL: any */
+    uint64_t leader;  /* 0: the first */
+
+    int observations, trusts;
+    char asked[512];   /* the Nodes of the last call, in order */
+    char address[64];  /* of the first of them */
+    uint64_t asked_ms; /* when the last call came */
+    uint32_t trusted;  /* the controller's server that was handed a CA ... */
+    char trusted_key[128];
 };
 
 struct fake_server {
@@ -76,6 +108,7 @@ struct fake_server {
     bool gone_by_status;        /* an expired resourceVersion as HTTP 410, not as an event */
     int absent[RESOURCE_COUNT]; /* status in place of any answer on that kind: 404, 403, 401, 500 */
     uint64_t opened, closed;
+    struct fake_etcd etcd;
 };
 
 struct fake_fault {
@@ -97,8 +130,19 @@ struct fake_options {
     uint32_t answers_cancelled_percent; /* cancelled requests answer all the same */
 };
 
+/* A request that changes something besides conditions, or asks for something else than the known kinds. */
+struct fake_request {
+    const char *method, *path, *body;
+};
+
 struct fake_api {
     struct fake_options options;
+    /* Who answers those, with a status and a text to be freed; false: nobody. NULL: there are none. */
+    bool (*others)(struct fake_api *api, const struct fake_request *r, int *status, char **answer);
+    /* Who carries out calls that change etcd; the answer is a good one before. NULL: there are none. */
+    void (*etcd_change)(struct fake_api *api, const struct pl_action *a,
+                        struct pl_etcd_answer *answer);
+    void *user;
     struct fake_server *servers;
     int server_count;
     struct pl_controller *controller;
@@ -132,7 +176,8 @@ struct fake_api {
 
     struct pl_allocator allocator; /* counts */
     size_t blocks, bytes, bytes_max;
-    uint64_t nanoseconds; /* spent in the controller */
+    const char *secrets[2]; /* texts that no memory may hold when it is given back */
+    uint64_t nanoseconds;   /* spent in the controller */
     uint64_t step_ns_max;
 };
 
@@ -147,6 +192,8 @@ void fake_step(struct fake_api *api, const struct pl_event *event);
 
 /* Frees the controller; how many blocks of its memory are left is the result. */
 size_t fake_end(struct fake_api *api);
+/* The same at any moment: what is on its way is lost. Another controller may be started. */
+size_t fake_crash(struct fake_api *api);
 void fake_free(struct fake_api *api);
 
 /* --- objects ---------------------------------------------------------------------------------- */
@@ -185,6 +232,8 @@ struct fake_object *fake_machine(struct fake_api *api, const char *name, const c
 struct fake_object *fake_worker(struct fake_api *api, const char *name, const char *cluster,
                                 const char *set, const char *deployment);
 struct fake_object *fake_secret(struct fake_api *api, const char *cluster, const char *kubeconfig);
+/* "<cluster>-etcd", with this CA's key; managed etcd has one from the start. NULL: no tls.key. */
+struct fake_object *fake_etcd_secret(struct fake_api *api, const char *cluster, const char *key);
 struct fake_object *fake_node(struct fake_api *api, int server, const char *name);
 /* With its phase: Running means ready; "Crash": waits after a crash. */
 struct fake_object *fake_pod(struct fake_api *api, int server, const char *component,
