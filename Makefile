@@ -6,9 +6,11 @@ SHELL := /bin/bash
 BUILD ?= build
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 60
+SEEDS ?= 2000
+FIRST ?= 1
 DEPS := tools/install-deps.sh
 
-.PHONY: help configured build run test e2e compare bench fuzz lint format check-format docs install clean
+.PHONY: help configured build run test sim sim-planted e2e compare bench fuzz lint format check-format docs install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +31,13 @@ run: configured ## evaluate and explain the example snapshots
 test: build ## build, run all tests, print "N passed, N failed"
 	@$(DEPS) test
 	@tools/test.sh $(BUILD)
+
+sim: configured ## run SEEDS (2000) simulated worlds from seed FIRST (1); SIM_ARGS for more
+	@ninja -C $(BUILD) tests/sim/plimsoll-sim
+	@$(BUILD)/tests/sim/plimsoll-sim --seeds $(SEEDS) --first $(FIRST) $(SIM_ARGS)
+
+sim-planted: configured ## the simulator against mistakes planted on purpose (minutes)
+	@tools/sim-planted.sh
 
 e2e: build ## the suite on real API servers, built once (minutes)
 	@$(DEPS) test
@@ -66,4 +75,4 @@ install: build ## install below PREFIX (/usr/local), honours DESTDIR
 	@meson install -C $(BUILD)
 
 clean: ## remove what was built
-	@rm -rf build build-fuzz build-lint
+	@rm -rf build build-fuzz build-lint build-planted

@@ -171,6 +171,23 @@ struct pl_remediation {
     uint32_t quorum_after;
 };
 
+/* What the MachineSets of a MachineDeployment would do about one Machine that is marked for remediation. */
+struct pl_machine_set_step {
+    struct pl_str namespace_;
+    struct pl_str machine_deployment;
+    struct pl_str machine_set;
+    struct pl_str machine;
+    const char *row;   /* "MachineSetRemediation/4" */
+    const char *guard; /* that rule in words */
+    enum pl_status
+        status; /* of its OwnerRemediated afterwards; none: it is removed, or left alone */
+    struct pl_str reason;
+    struct pl_str message;
+    bool recovered;           /* the mark is removed: it is healthy again */
+    bool deleted;             /* it is deleted */
+    int64_t requeue_after_ms; /* 0: none asked for */
+};
+
 /* What the next deletion step of a KubeadmControlPlane would do. */
 struct pl_deletion {
     struct pl_str namespace_;
@@ -203,6 +220,9 @@ struct pl_report {
     size_t remediation_count;
     const struct pl_deletion *deletion;
     size_t deletion_count;
+    const struct pl_machine_set_step
+        *machine_sets;        /* by MachineDeployment and MachineSet, in the order */
+    size_t machine_set_count; /* in which they are remediated; not in the JSON */
     const struct pl_missing *missing;
     size_t missing_count;
     bool has_findings; /* something calls for attention: exit code 1 */
@@ -273,6 +293,50 @@ struct pl_what_if {
  * lives as long as the report. */
 PL_API int pl_what_if_remove(struct pl_context *ctx, const char *machine,
                              const struct pl_what_if **answer);
+
+/* How far a line of a checklist is. */
+enum pl_line_state {
+    PL_LINE_DONE,    /* it is so */
+    PL_LINE_NOW,     /* the next step */
+    PL_LINE_WAITING, /* under way elsewhere */
+    PL_LINE_NEXT,    /* its turn comes */
+};
+
+struct pl_checklist_line {
+    enum pl_line_state state;
+    struct pl_str text;
+    int64_t since_ms; /* done, or waiting, since; 0: not known */
+};
+
+/* Something that is not done, and why. */
+struct pl_note {
+    struct pl_str machine; /* the Machine it is about; empty: the control plane */
+    const char *reason;    /* "CannotBeRemediated" */
+    struct pl_str text;    /* "not remediating Machine m2: removing it would leave ..." */
+};
+
+/* What `plimsoll run --mode manage` does next for a KubeadmControlPlane: one call to the API or to etcd,
+ * or a wait. */
+struct pl_next_step {
+    struct pl_str namespace_;
+    struct pl_str name;
+    bool paused;             /* nothing is done meanwhile */
+    struct pl_str step;      /* "remove etcd member n1 of Machine m1"; empty: none now */
+    struct pl_str waits_for; /* why there is none, or what it is held up by; empty: nothing */
+    int64_t
+        retry_after_ms; /* when it is looked at again though nothing changed; 0: not asked for */
+    struct pl_str
+        procedure; /* of the checklist: "remediation of Machine m1", "deletion"; empty: none */
+    const struct pl_checklist_line *lines;
+    size_t line_count;
+    const struct pl_note *notes;
+    size_t note_count;
+};
+
+/* Asks it of the snapshot that pl_context_next() judged last. `control_plane` is namespace/name. 0, or -1
+ * when there is no such KubeadmControlPlane. The answer lives as long as the report. */
+PL_API int pl_plan(struct pl_context *ctx, const char *control_plane,
+                   const struct pl_next_step **answer);
 
 /* The tables that the engine executes, row by row. */
 struct pl_row_outcome {

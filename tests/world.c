@@ -300,6 +300,9 @@ FLAG(no_endpoint, no_endpoint)
 FLAG(paused, paused)
 FLAG(not_initialized, not_initialized)
 FLAG(no_generation, no_generation)
+FLAG(control_plane_ref, control_plane_ref)
+FLAG(old_revision, old_revision)
+FLAG(set_paused, set_paused)
 #undef FLAG
 
 #define TEXT(word, member)                                         \
@@ -311,6 +314,7 @@ FLAG(no_generation, no_generation)
 TEXT(name, name)
 TEXT(topology, topology)
 TEXT(version, version)
+TEXT(max_in_flight, max_in_flight)
 TEXT(in_progress_text, in_progress)
 TEXT(state, state)
 TEXT(state_error, state_error)
@@ -906,6 +910,7 @@ static const struct word {
     { "no-infrastructure", 0, 0, say_no_infrastructure },
     { "no-endpoint", 0, 0, say_no_endpoint },
     { "paused", 0, 0, say_paused },
+    { "control-plane-ref", 0, 0, say_control_plane_ref },
     { "topology", 1, 1, say_topology },
     { "grace", 1, 1, say_grace },
     { "not-initialized", 0, 0, say_not_initialized },
@@ -943,6 +948,9 @@ static const struct word {
     { "workers", 1, 1, say_workers },
     { "pools", 1, 1, say_pools },
     { "deployment", 1, 1, say_deployment },
+    { "max-in-flight", 1, 1, say_max_in_flight },
+    { "old-revision", 0, 0, say_old_revision },
+    { "set-paused", 0, 0, say_set_paused },
     { "state", 1, 1, say_state },
     { "state-error", 1, 1, say_state_error },
     { "never-probed", 0, 0, say_never_probed },
@@ -1219,6 +1227,13 @@ static void put_cluster(struct writer *o, const char *name)
     }
     if (ours && w->paused)
         put_bool(o, "paused", true);
+    if (ours && w->control_plane_ref) {
+        begin(o, "controlPlaneRef");
+        put_text(o, "apiGroup", GROUP_CONTROL_PLANE);
+        put_text(o, "kind", "KubeadmControlPlane");
+        put_text(o, "name", KCP);
+        end(o);
+    }
     end(o);
     begin(o, "status");
     begin(o, "initialization");
@@ -1352,7 +1367,19 @@ static void put_deployment(struct writer *o)
     begin(o, "labels");
     put_text(o, "cluster.x-k8s.io/cluster-name", CLUSTER);
     end(o);
+    if (o->w->old_revision) {
+        begin(o, "annotations");
+        put_text(o, "machinedeployment.clusters.x-k8s.io/revision", "2");
+        end(o);
+    }
     end(o);
+    if (o->w->max_in_flight.len) {
+        begin(o, "spec");
+        begin(o, "remediation");
+        put(o, "maxInFlight", o->w->max_in_flight);
+        end(o);
+        end(o);
+    }
     begin(o, "status");
     put_conditions(o, &o->w->md_conditions);
     end(o);
@@ -1363,6 +1390,11 @@ static void put_machine_set(struct writer *o)
 {
     begin_object(o, GROUP_CLUSTER, "MachineSet", PL_STR(MD "-1"));
     put_owner(o, GROUP_CLUSTER, "MachineDeployment", MD);
+    if (o->w->set_paused) {
+        begin(o, "annotations");
+        put_text(o, "cluster.x-k8s.io/paused", "");
+        end(o);
+    }
     end(o);
     end(o);
 }

@@ -17,6 +17,7 @@
  *
  *   the cluster      machines=N external-etcd bystander (a second cluster that is not ours) name=TEXT
  *                    no-cluster no-infrastructure no-endpoint paused topology=VERSION grace=SECONDS
+ *                    control-plane-ref (the Cluster names its control plane)
  *   control plane    not-initialized no-initialized-condition initialized=STATUS initialized-at=WHEN
  *                    deleting[=WHEN] version=V max-retry=N retry-period=N min-healthy=N replicas=N
  *                    in-progress=MACHINE:WHEN:COUNT in-progress-text=RAW no-generation
@@ -27,6 +28,7 @@
  *                    remediation-for-text=M:RAW draining=M:WHEN:MESSAGE no-machine=M
  *                    machine-stored=M:TYPE:STATUS:REASON[:MESSAGE] control-plane-label=M
  *   others           workers=N pools=N deployment=N (MachineDeployment md, its Machines md-0 ...)
+ *                    max-in-flight=TEXT set-paused old-revision (its MachineSet is not the current one)
  *   connection       state=STATE state-error=TEXT never-probed failures=N last-probe=WHEN
  *   Nodes            nodes-error=TEXT orphan-node=N no-node=N unreachable=N ready-unknown=N
  *                    taint=N:KEY:EFFECT worker-node=N
@@ -110,7 +112,7 @@ struct world {
     struct pl_str name;
     int64_t grace_s; /* 0: not said */
 
-    bool no_cluster, no_infrastructure, no_endpoint, paused, bystander;
+    bool no_cluster, no_infrastructure, no_endpoint, paused, bystander, control_plane_ref;
     struct pl_str topology;
 
     bool external_etcd, not_initialized, no_generation;
@@ -122,7 +124,8 @@ struct world {
     struct world_machine machines[WORLD_MACHINES_MAX];
     size_t machine_count;
     size_t pool_count;
-    bool has_deployment;
+    bool has_deployment, old_revision, set_paused;
+    struct pl_str max_in_flight;
     struct world_conditions md_conditions;
 
     bool no_workload, no_connection, no_nodes, no_pods, no_etcd, no_members, no_alarms;

@@ -84,6 +84,10 @@ int pl__json_bool(struct pl_json *j, bool *value);
 /* Checks and skips one value. */
 int pl__json_skip(struct pl_json *j);
 
+/* Checks and skips one value, and gives its bytes as they stand: a view of the text, without the white
+ * space around it. For what is carried over untouched. */
+int pl__json_raw(struct pl_json *j, struct pl_str *value);
+
 /* Skips one value, at memory speed: inside of an object or array only the balance of brackets and
  * the ends of strings are checked. It takes all that pl__json_skip() takes, and ends where that
  * ends. */
@@ -103,11 +107,12 @@ int pl__json_item(struct pl_json *j);
 /* --- tables of fields ------------------------------------------------------------------------ */
 
 enum pl_field_kind {
-    F_STR,       /* struct pl_str */
-    F_BOOL,      /* bool */
-    F_INT,       /* int64_t */
-    F_TIME,      /* int64_t, milliseconds: an RFC 3339 string */
-    F_PRESENT,   /* bool: true when the key is there and not null; the value is skipped */
+    F_STR,     /* struct pl_str */
+    F_BOOL,    /* bool */
+    F_INT,     /* int64_t */
+    F_TIME,    /* int64_t, milliseconds: an RFC 3339 string */
+    F_PRESENT, /* bool: true when the key is there and not null; the value is skipped */
+    F_PREFIX, /* in an F_MAP: bool, true when some key starts with `path` and no row before is its own */
     F_OBJECT,    /* a nested struct at this offset, by `shape` */
     F_MAP,       /* like F_OBJECT, but keys are literal (labels): dots in them mean nothing */
     F_LIST,      /* a PL_LIST of structs, by `shape` */
@@ -231,11 +236,15 @@ void pl__json_close_object(struct pl_json_writer *w);
 void pl__json_open_array(struct pl_json_writer *w);
 void pl__json_close_array(struct pl_json_writer *w);
 void pl__json_write_key(struct pl_json_writer *w, const char *key);
+void pl__json_write_key_str(struct pl_json_writer *w, struct pl_str key);
 void pl__json_write_str(struct pl_json_writer *w, struct pl_str s);
 void pl__json_write_int(struct pl_json_writer *w, int64_t value);
 void pl__json_write_bool(struct pl_json_writer *w, bool value);
 void pl__json_write_null(struct pl_json_writer *w);
 void pl__json_write_time(struct pl_json_writer *w, int64_t ms); /* as an RFC 3339 string */
+
+/* One value as pl__json_raw() gave it, byte for byte. Not in YAML: those bytes are JSON. */
+void pl__json_write_raw(struct pl_json_writer *w, struct pl_str value);
 
 /* Writes a struct by its table (json_encode.c): what decoding it again reads. The second one writes
  * only the members, into an object that is open. */

@@ -26,6 +26,7 @@ static bool field_is_empty(const struct pl_field *f, const void *value)
         return ((const struct pl_str *)value)->len == 0;
     case F_BOOL:
     case F_PRESENT:
+    case F_PREFIX:
         return !*(const bool *)value;
     case F_INT:
     case F_TIME:
@@ -167,6 +168,7 @@ static void value_write(struct pl_json_writer *w, const struct pl_field *f, cons
         pl__json_write_time(w, *(const int64_t *)value);
         break;
     case F_PRESENT: /* what stood there was not kept */
+    case F_PREFIX:  /* nor was the rest of the name: the beginning alone reads back as the same */
         pl__json_write_str(w, PL_STR(""));
         break;
     case F_OBJECT:

@@ -831,6 +831,16 @@ int pl__json_skip(struct pl_json *j)
     return 0;
 }
 
+int pl__json_raw(struct pl_json *j, struct pl_str *value)
+{
+    const char *p = pl__skip_space(j->at, j->end);
+
+    if (pl__json_skip(j) < 0)
+        return -1;
+    *value = (struct pl_str){ p, (size_t)(j->at - p) };
+    return 0;
+}
+
 /* What is carried from block to block. */
 struct fast_skip {
     uint64_t in_string; /* all ones when the block before ended inside a string */
@@ -955,6 +965,8 @@ static inline bool row_matches(const struct pl_field *f, const struct row_range 
     const char *name = f->path + rows->step;
     size_t left = f->path_len - rows->step;
 
+    if (f->kind == F_PREFIX)
+        return key.len >= left && memcmp(name, key.ptr, left) == 0;
     if (*name != *key.ptr || left < key.len || memcmp(name, key.ptr, key.len) != 0)
         return false;
     if (rows->literal)
@@ -1096,6 +1108,7 @@ static int decode_value(struct pl_json *j, const struct pl_field *f, void *desti
     case F_TIME:
         return decode_time(j, destination);
     case F_PRESENT:
+    case F_PREFIX:
         *(bool *)destination = true;
         return pl__json_skip(j);
     case F_OBJECT:
@@ -1150,6 +1163,11 @@ static int decode_object(struct pl_json *j, struct row_range rows, char *destina
     j->path = &here;
     while ((more = key_next(j, &key, &key_at)) > 0) {
         const struct pl_field *f = row_find(&rows, key);
+        if (f && f->kind == F_PREFIX) {
+            bool *some = (void *)(destination + f->offset);
+            *some = true;
+            f = NULL; /* several keys may start alike: not a row to meet only once */
+        }
         if (!f) {
             if (pl__json_skip(j) < 0)
                 break;

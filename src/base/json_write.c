@@ -345,8 +345,11 @@ void pl__json_close_array(struct pl_json_writer *w)
 
 void pl__json_write_key(struct pl_json_writer *w, const char *key)
 {
-    struct pl_str name = pl__str(key);
+    pl__json_write_key_str(w, pl__str(key));
+}
 
+void pl__json_write_key_str(struct pl_json_writer *w, struct pl_str name)
+{
     assert(w->depth > 0 && !in_array(w) && !w->after_key);
     start_member(w);
     if (w->format == JSON_AS_YAML && is_plain_scalar(name))
@@ -398,4 +401,11 @@ void pl__json_write_time(struct pl_json_writer *w, int64_t ms)
     pl__buf_add_char(w->out, '"');
     pl__time_add(w->out, ms);
     pl__buf_add_char(w->out, '"');
+}
+
+void pl__json_write_raw(struct pl_json_writer *w, struct pl_str value)
+{
+    assert(w->format != JSON_AS_YAML && value.len > 0);
+    start_value(w, false);
+    pl__buf_add(w->out, value);
 }

@@ -127,6 +127,7 @@ static void fields_pack(struct packer *p, const struct pl_shape *shape, const ch
         case F_INT:
         case F_TIME:
         case F_PRESENT:
+        case F_PREFIX:
         case F_SKIP_FAST:
             break;
         }

@@ -377,7 +377,9 @@ const struct pl_command pl__command_explain = {
         "the other rows that held, the Machines that contributed, and the evidence: each fact "
         "with its object, path and value and, in brackets, how it was observed, and when, if not "
         "at the instant in the heading. What the next remediation or deletion step would do "
-        "follows, with the quorum arithmetic, and at the end the evidence that is missing.\n"
+        "follows, with the quorum arithmetic; below a control plane what mode manage does next, "
+        "what that waits for and how far it has come; and at the end the evidence that is "
+        "missing.\n"
         "Without KIND/NAME it explains what calls for attention, or everything when all is "
         "healthy. Without files it reads from a live API: the cluster of the named object, or all "
         "of the namespace.",

@@ -2,7 +2,9 @@
 #ifndef PL_CLI_EXPLAIN_H
 #define PL_CLI_EXPLAIN_H
 
+#include "cli/data.h"
 #include "cli/judge.h"
+#include "cli/tree.h"
 
 struct pl_explain {
     struct pl_cli *cli;
@@ -41,6 +43,15 @@ const struct pl_remediation *pl__explain_remediation(const struct pl_explain *x,
                                                      const struct pl_object *object);
 const struct pl_deletion *pl__explain_deletion(const struct pl_explain *x,
                                                const struct pl_object *object);
+
+/* explain_plan.c: what is done next for this KubeadmControlPlane; NULL: it is none, or there is nothing to
+ * say. And its part of the tree, and of the data. */
+const struct pl_next_step *pl__explain_plan(const struct pl_explain *x,
+                                            const struct pl_object *object);
+void pl__explain_plan_tree(struct pl_explain *x, struct pl_tree *root,
+                           const struct pl_object *object);
+void pl__explain_plan_data(struct pl_explain *x, struct pl_data *data,
+                           const struct pl_object *object);
 
 /* Each prints the wanted part of the report to cli->out.buf. */
 void pl__explain_tree(struct pl_explain *x);

@@ -68,6 +68,7 @@ static void write_steps(struct pl_explain *x, struct pl_data *data, const struct
         pl__data_str(data, "remediation", pl__remediation_words(x->scratch, remediation));
     if (deletion)
         pl__data_str(data, "deletion", pl__deletion_words(x->scratch, deletion));
+    pl__explain_plan_data(x, data, object);
 }
 
 static void write_object(struct pl_explain *x, struct pl_data *data, const struct pl_object *object)

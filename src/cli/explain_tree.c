@@ -306,6 +306,7 @@ static struct pl_tree *object_tree(struct pl_explain *x, const struct pl_object 
         add_machine_conditions(x, root, object);
     else
         add_conditions(x, root, object);
+    pl__explain_plan_tree(x, root, object);
     if (!root->child)
         pl__tree_add(x->scratch, root, PL_STR("not judged: evidence is missing"));
     return root;

@@ -23,7 +23,9 @@ enum {
     VERBOSITY_MAX = 10,
     NAMESPACE_BYTES_MAX = 63,
     LABEL_VALUE_BYTES_MAX = 63,
-    EXIT_NOW = 1, /* the second signal */
+    EXIT_NOW = 1,         /* the second signal */
+    EXIT_AFTER_STEP = 75, /* --stop-after-step, as if killed there */
+    STEPS_MAX = 1000000,
 };
 
 static const char lease_name[] = "controller-leader-election-plimsoll";
@@ -46,7 +48,8 @@ static const struct pl_option options[] = {
       .help =
           "shadow reads, computes and measures, and writes nothing; status also writes the "
           "conditions of KubeadmControlPlanes, their Machines and MachineDeployments, and Events; "
-          "manage would also remediate and delete, and is not there yet" },
+          "manage also acts on them: it remediates and replaces Machines and takes control planes "
+          "down" },
     PL_OPTION_KUBECONFIG,
     PL_OPTION_CONTEXT,
     { .id = OPT_NAMESPACE,
@@ -64,7 +67,12 @@ static const struct pl_option options[] = {
       .help = "write to every object: Cluster API's own controller must not run beside us" },
     { .id = OPT_DRY_RUN,
       .name = "dry-run",
-      .help = "log what would be written, and write nothing" },
+      .help = "log what would be written and done, and write and do nothing" },
+    { .id = OPT_STOP_AFTER_STEP,
+      .name = "stop-after-step",
+      .argument = "NUMBER",
+      .hidden = true,
+      .help = "for tests: end with 75 when so many steps of acting were answered" },
     PL_OPTION_PROFILE,
     { .id = OPT_LEADER_ELECT,
       .name = "leader-elect",
@@ -129,6 +137,8 @@ static const struct pl_example examples[] = {
     { "plimsoll run --mode status --watch-filter plimsoll --leader-elect",
       "write the conditions of labelled objects, one replica of several" },
     { "plimsoll run --mode status --all --dry-run", "see what would be written" },
+    { "plimsoll run --mode manage --watch-filter plimsoll --leader-elect",
+      "act on labelled control planes, too" },
 };
 
 /* What the command line asks for, checked. */
@@ -245,18 +255,28 @@ static int check_watch_filter(struct pl_cli *cli, const char *value)
     return 0;
 }
 
+static int take_stop(struct pl_cli *cli, struct pl_controller_options *c)
+{
+    uint64_t steps = 0;
+
+    if (value_of(cli, OPT_STOP_AFTER_STEP) &&
+        take_number(cli, OPT_STOP_AFTER_STEP, 1, STEPS_MAX, &steps) < 0)
+        return -1;
+    c->stop_after_step = (uint32_t)steps;
+    return 0;
+}
+
 /* Two writers on one object flap, so a mode that writes says on which. */
 static int take_mode(struct pl_cli *cli, struct pl_controller_options *c)
 {
     const char *mode = value_of(cli, OPT_MODE);
 
-    c->mode = strcmp(mode, "shadow") == 0 ? MODE_SHADOW : MODE_STATUS;
+    c->mode = strcmp(mode, "shadow") == 0   ? MODE_SHADOW
+              : strcmp(mode, "manage") == 0 ? MODE_MANAGE
+                                            : MODE_STATUS;
     c->namespace_ = value_of(cli, OPT_NAMESPACE);
     c->watch_filter = value_of(cli, OPT_WATCH_FILTER);
     c->dry_run = pl__cli_given(cli, OPT_DRY_RUN);
-    if (strcmp(mode, "manage") == 0)
-        return pl__cli_usage(cli, "--mode manage: this version does not remediate or delete yet; "
-                                  "use --mode status");
     if (check_namespace(cli, c->namespace_) < 0 || check_watch_filter(cli, c->watch_filter) < 0)
         return -1;
     if (c->watch_filter && pl__cli_given(cli, OPT_ALL))
@@ -267,7 +287,7 @@ static int take_mode(struct pl_cli *cli, struct pl_controller_options *c)
             "--mode %s writes: name its objects with --watch-filter VALUE, or give "
             "--all when no other controller writes their conditions",
             mode);
-    return 0;
+    return take_stop(cli, c);
 }
 
 /* What keeps two leaders apart: a leader ends before others may start. */
@@ -492,6 +512,8 @@ static int judge_stop(struct run *r)
 
     if (reason.len == 0)
         return 0;
+    if (pl__str_starts_with(reason, PL_STR(PL_STOPPED_AFTER_STEP)))
+        _exit(EXIT_AFTER_STEP);
     if (!pl__str_starts_with(reason, PL_STR(PL_ELECTION_LOST))) {
         pl__logs_let_go(&r->logs, r->logs.verbosity < LOG_DEBUG_VERBOSITY);
         return pl__error(&r->cli->arena, &r->cli->err, PL_IO, "run: %.*s", PL_STR_ARG(reason));
@@ -543,9 +565,10 @@ const struct pl_command pl__command_run = {
         "Runs the controller: watches a management cluster and, through the kubeconfig Secrets of "
         "its "
         "Clusters, the control plane Nodes and static Pods of every workload cluster; asks its "
-        "etcd, "
-        "if the control plane manages it, with the CA in Secret CLUSTER-etcd; judges each "
-        "change with the transition tables; and, in the modes that write, applies the conditions.\n"
+        "etcd, if the control plane manages it, with the CA in Secret CLUSTER-etcd; judges each "
+        "change with the transition tables; in the modes that write, applies the conditions; and "
+        "in mode manage acts on them, one call at a time: it moves etcd leadership, removes "
+        "members, deletes and replaces Machines, and takes control planes down.\n"
         "Two writers on one object flap. A mode that writes therefore acts only on objects that "
         "--watch-filter selects, unless --all is given.\n"
         "Logs go to standard error. SIGTERM or SIGINT ends it: what is under way is finished, the "

@@ -150,7 +150,7 @@ void pl__request_disown(struct pl_controller *c, const void *owner)
         struct waiter *w = &c->waiters[i];
         if (!w->id || w->owner != owner)
             continue;
-        if (w->type == WAITER_WRITE)
+        if (w->type == WAITER_WRITE || w->type == WAITER_ACT || w->type == WAITER_ETCD_ACT)
             c->writes_in_flight--;
         w->type = WAITER_NONE;
         w->owner = NULL;
@@ -476,6 +476,12 @@ static void answer(struct pl_controller *c, const struct pl_event *e)
     case WAITER_ETCD:
         pl__remote_etcd_answer(w.owner, e, c->now);
         break;
+    case WAITER_ACT:
+        pl__act_answer(c, w.owner, e);
+        break;
+    case WAITER_ETCD_ACT:
+        pl__act_etcd_answer(c, w.owner, e->etcd);
+        break;
     case WAITER_EVENT: /* Kubernetes Events are best effort */
     case WAITER_NONE:
         break;
@@ -552,7 +558,7 @@ static void reconcile_due(struct pl_controller *c)
 {
     struct pl_work *w;
 
-    if (c->stopping || !pl_controller_synced(c))
+    if (c->stopping || c->stopped || !pl_controller_synced(c))
         return;
     for (int i = 0; i < RECONCILES_PER_STEP && has_room_to_write(c) && (w = pl__queue_first(c)) &&
                     w->timer.due_ms <= c->now.mono_ms;
@@ -645,7 +651,7 @@ uint64_t pl_controller_wake_at_ms(const struct pl_controller *c)
         at = sooner(at, pl__informer_due_ms(&c->world.informers[i]));
     if (c->world.timers.count)
         at = sooner(at, pl__timers_first(&c->world.timers)->due_ms);
-    if (c->queue.count && pl_controller_synced(c) && has_room_to_write(c))
+    if (c->queue.count && !c->stopped && pl_controller_synced(c) && has_room_to_write(c))
         at = sooner(at, pl__timers_first(&c->queue)->due_ms);
     return at;
 }

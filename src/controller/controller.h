@@ -29,7 +29,9 @@ struct pl_now {
     int64_t wall_ms;
 };
 
-enum pl_mode_of_run { MODE_SHADOW, MODE_STATUS };
+/* Each does what the one before it does, and more: nothing is written; conditions are; what the conditions
+ * say is acted on. */
+enum pl_mode_of_run { MODE_SHADOW, MODE_STATUS, MODE_MANAGE };
 
 /* What a log line is made of. The controller does not log by itself: it hands lines out. */
 enum pl_log_level { PL_LOG_ERROR, PL_LOG_INFO, PL_LOG_DEBUG };
@@ -50,6 +52,7 @@ struct pl_controller_options {
     const char *cluster_selector; /* only Clusters with these labels, percent-encoded; NULL: all */
     bool connect_on_request; /* to no workload cluster before pl_controller_connect() names it */
     bool dry_run;            /* hand out no writes; log them */
+    uint32_t stop_after_step; /* for tests: stop when so many steps of acting were answered; 0: never */
     bool reads_only; /* keep the world up to date, reconcile nothing: for reading commands */
     uint32_t grace_period_s; /* remote conditions; 0: 300 */
     uint32_t sync_period_s;  /* every object again after this long; 0: 600 */
@@ -111,6 +114,9 @@ struct pl_event {
     struct pl_str error;
     const struct pl_etcd_answer *etcd; /* EVENT_ETCD */
 };
+
+/* How the text of ACTION_STOP begins after `stop_after_step`. */
+#define PL_STOPPED_AFTER_STEP "stopped after a step of acting"
 
 struct pl_controller;
 

@@ -28,6 +28,7 @@ enum {
     COALESCE_MS = 100,
     SPACING_MS = 2000,
     PERIOD_MS = 30 * 1000,
+    FRESH_MS = 10 * 1000, /* what is older is asked for again before anything is done by it */
     SILENCE_MS =
         2 * 60 * 1000, /* the client has deadlines of its own; this is for when they fail */
     SECRET_TIMEOUT_MS = 10 * 1000,
@@ -198,6 +199,8 @@ static void answer_take(struct pl_entry *e, const struct pl_etcd_answer *a, stru
     status_errors_take(a, &c->scratch, &view);
     members_take(a, &c->scratch, &view);
     alarms_take(a, &c->scratch, &view);
+    r->seen_ms = r->looked_ms;
+    r->answered_ms = now.mono_ms;
     pl__strfree(c, &r->answered_by);
     r->answered_by = pl__strdup(c, pl__text_cut(a->node, NAME_BYTES_MAX));
     view_set(e, &view, now);
@@ -373,6 +376,7 @@ static struct pl_str secret_take(struct pl_entry *e, const struct pl_event *even
 }
 
 static void look(struct pl_entry *e, struct pl_now now);
+static void act_lost(struct pl_entry *e);
 
 void pl__remote_etcd_secret_answer(struct pl_entry *e, const struct pl_event *event,
                                    struct pl_now now)
@@ -471,7 +475,7 @@ void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now)
 
     if (e->remote.state != REMOTE_UP || !e->remote.nodes_informer.synced)
         return;
-    if (r->call_id) {
+    if (r->call_id || r->act_id) {
         r->again = true;
         return;
     }
@@ -490,6 +494,10 @@ void pl__remote_etcd_tick(struct pl_entry *e, struct pl_now now)
 
     if (now.mono_ms < r->due_ms)
         return;
+    if (r->act_id) {
+        act_lost(e);
+        return;
+    }
     if (!r->call_id) {
         look(e, now);
         return;
@@ -528,6 +536,82 @@ void pl__remote_etcd_answer(struct pl_entry *e, const struct pl_event *event, st
     else if (a->failure != ETCD_CANCELLED) /* that says nothing of etcd */
         failure_set(e, a->error.len ? a->error : PL_STR("no answer from etcd"), now);
     due_set(e, next_look_ms(r, now));
+    if (r->awaited) {
+        r->awaited = false;
+        pl__wake_entry(e->controller, e, now);
+    }
+}
+
+/* --- acting ------------------------------------------------------------------------------------- */
+
+bool pl__remote_etcd_fresh(const struct pl_entry *e, struct pl_now now)
+{
+    const struct pl_remote_etcd *r = &e->remote.etcd;
+
+    return r->view && r->seen_ms > r->acted_ms && now.mono_ms - r->answered_ms <= FRESH_MS;
+}
+
+void pl__remote_etcd_want(struct pl_entry *e, struct pl_now now)
+{
+    e->remote.etcd.awaited = true;
+    pl__remote_etcd_changed(e, now);
+}
+
+void pl__remote_etcd_acted(struct pl_entry *e, struct pl_now now)
+{
+    e->remote.etcd.acted_ms = now.mono_ms;
+    pl__remote_etcd_changed(e, now);
+}
+
+bool pl__remote_etcd_act(struct pl_entry *e, struct pl_work *actor, enum pl_etcd_call call,
+                         const struct pl_str *nodes, size_t node_count, uint64_t member_id,
+                         struct pl_now now)
+{
+    struct pl_remote_etcd *r = &e->remote.etcd;
+    struct pl_arena *arena = &e->controller->scratch;
+    struct pl_etcd_endpoint *endpoints = PL_NEW(arena, struct pl_etcd_endpoint, node_count);
+
+    if (r->call_id || r->act_id || r->secret_id || !r->trusted_ms || e->remote.state != REMOTE_UP) {
+        r->awaited = true;
+        return false;
+    }
+    for (size_t i = 0; i < node_count; i++) {
+        const struct pl_item *item = pl__store_find(&e->remote.nodes, PL_STR(""), nodes[i]);
+        const struct pl_node *node = item ? item->object : NULL;
+        endpoints[i] =
+            (struct pl_etcd_endpoint){ nodes[i], node ? node->address : (struct pl_str){ "", 0 } };
+    }
+    r->actor = actor;
+    r->act_id = pl__etcd_request(e->controller, &(struct pl_etcd_ask){ .server = e->remote.server,
+                                                                       .call = call,
+                                                                       .endpoints = endpoints,
+                                                                       .endpoint_count = node_count,
+                                                                       .member_id = member_id,
+                                                                       .waiter = WAITER_ETCD_ACT,
+                                                                       .owner = actor });
+    due_set(e, now.mono_ms + SILENCE_MS);
+    return true;
+}
+
+void pl__remote_etcd_act_over(struct pl_entry *e, struct pl_now now)
+{
+    struct pl_remote_etcd *r = &e->remote.etcd;
+
+    r->act_id = 0;
+    r->actor = NULL;
+    due_set(e, later(now.mono_ms + COALESCE_MS, r->looked_ms + SPACING_MS));
+    pl__remote_etcd_acted(e, now);
+}
+
+/* It may or may not have happened: the next look tells. */
+static void act_lost(struct pl_entry *e)
+{
+    struct pl_work *actor = e->remote.etcd.actor;
+
+    pl__request_cancel(e->controller, e->remote.etcd.act_id);
+    pl__act_etcd_answer(e->controller, actor,
+                        &(struct pl_etcd_answer){ .failure = ETCD_TIMEOUT,
+                                                  .error = PL_STR("no answer from etcd") });
 }
 
 /* --- what others want to know ----------------------------------------------------------------- */
@@ -536,11 +620,15 @@ void pl__remote_etcd_forget(struct pl_entry *e)
 {
     struct pl_remote_etcd *r = &e->remote.etcd;
 
+    uint64_t acted_ms = r->acted_ms;
+
+    if (r->act_id)
+        act_lost(e);
     pl__request_cancel(e->controller, r->call_id);
     pl__request_cancel(e->controller, r->secret_id);
     view_drop(e);
     pl__strfree(e->controller, &r->answered_by);
-    *r = (struct pl_remote_etcd){ .due_ms = UINT64_MAX };
+    *r = (struct pl_remote_etcd){ .due_ms = UINT64_MAX, .acted_ms = acted_ms };
 }
 
 bool pl__remote_etcd_pending(const struct pl_entry *e)

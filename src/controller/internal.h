@@ -8,6 +8,8 @@
  *   etcd.c       its etcd: when to ask, whom, and what it said
  *   queue.c      what to reconcile, and when
  *   reconcile.c  snapshot -> engine -> what to write
+ *   act.c        what the plan says, one call at a time; act_replace.c, act_templates.c: of several calls
+ *   replace.c    what a replacement Machine is made of
  *   election.c   who may write
  *   controller.c events in, actions out
  *
@@ -19,6 +21,8 @@
 
 #include "controller/controller.h"
 #include "controller/election.h"
+#include "controller/replace.h"
+#include "core/plan.h"
 
 /* --- resources.c ------------------------------------------------------------------------------ */
 
@@ -216,6 +220,14 @@ struct pl_remote_etcd {
     bool renew;          /* TLS failed with it, or the Secret changed: to be read again */
     bool again;          /* something changed while the call is under way */
     char *answered_by;   /* the Node of who answered last */
+
+    /* Acting. What is known counts only if asking for it began after the last thing that was done. */
+    uint64_t seen_ms;      /* when the call began that brought the view; 0: none */
+    uint64_t answered_ms;  /* when it was answered */
+    uint64_t acted_ms;     /* when the last thing was done that changes members or Machines */
+    bool awaited;          /* somebody waits for the next answer, whatever it says */
+    uint64_t act_id;       /* a call that changes something is under way; 0: none */
+    struct pl_work *actor; /* ... on behalf of this one */
 };
 
 /* One workload cluster. */
@@ -323,6 +335,23 @@ bool pl__remote_etcd_pending(const struct pl_entry *e);
 /* What was seen last, borrowed; `view` stays as it is when nothing was. */
 void pl__remote_etcd_observe(const struct pl_entry *e, struct pl_etcd_view *view);
 
+/* Whether what is known of etcd can be acted on: it is fresh, and newer than what was done last. */
+bool pl__remote_etcd_fresh(const struct pl_entry *e, struct pl_now now);
+
+/* Looks as soon as it may, and wakes everybody when the answer is there. */
+void pl__remote_etcd_want(struct pl_entry *e, struct pl_now now);
+
+/* Something was done that changes members or Machines: what is known is of the past. */
+void pl__remote_etcd_acted(struct pl_entry *e, struct pl_now now);
+
+/* Changes something: MOVE_LEADER or MEMBER_REMOVE, through the members on these Nodes. One call at a time;
+ * false: another one is under way, and its end wakes everybody. The end is pl__act_etcd_answer(). */
+bool pl__remote_etcd_act(struct pl_entry *e, struct pl_work *actor, enum pl_etcd_call call,
+                         const struct pl_str *nodes, size_t node_count, uint64_t member_id,
+                         struct pl_now now);
+/* It was answered, or whoever waits for it is gone. */
+void pl__remote_etcd_act_over(struct pl_entry *e, struct pl_now now);
+
 /* How many voters can fail before quorum is lost; -1: not known. */
 int pl__remote_etcd_tolerance(const struct pl_entry *e);
 
@@ -343,7 +372,8 @@ struct pl_work {
     uint64_t cause_ms; /* when the first change came in that it has not seen */
     uint64_t queued_ms;
     uint32_t
-        disagreements; /* objects whose stored conditions say something else, at the last look */
+        disagreements;  /* objects whose stored conditions say something else, at the last look */
+    struct pl_act *act; /* mode manage: what is being done; NULL: nothing ever was */
 };
 
 /* Wanted at `due_ms`, or sooner if it already is. */
@@ -359,6 +389,100 @@ void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now
 void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e,
                       struct pl_str context, struct pl_now now);
 
+/* Whether this object is for us to write at all. */
+bool pl__may_write(const struct pl_controller *c, const struct pl_work *w, bool paused);
+
+/* Applies all our conditions of a Machine together with OwnerRemediated False, this reason and message.
+ * The answer is for WAITER_ACT. False: the Machine is not there, or not ours to write. */
+bool pl__mark_apply(struct pl_controller *c, struct pl_work *w, const struct pl_report *report,
+                    const struct pl_step *step);
+
+/* The object as the server has it after a write of ours goes into the cache; a text that is none does
+ * nothing. It may be the end of a struct pl_work. */
+void pl__answer_cache(struct pl_controller *c, enum pl_resource_id resource, struct pl_str body);
+
+/* --- act.c ------------------------------------------------------------------------------------ */
+
+/* What answer is awaited. */
+enum pl_act_phase {
+    ACT_IDLE,
+    ACT_CONFIRM,   /* the Machines, read again */
+    ACT_FIND,      /* an object, for the place of something in it */
+    ACT_CALL,      /* the call that the step is */
+    ACT_REPLACE,   /* act_replace.c */
+    ACT_TEMPLATES, /* act_templates.c */
+};
+
+enum { ACT_TOLD_MAX = 8 };
+
+/* What is being done for one KubeadmControlPlane or MachineDeployment. Nothing of it has to survive: the next plan begins again
+ * from what is stored. */
+struct pl_act {
+    enum pl_act_phase phase;
+    enum pl_step_kind step;
+    struct pl_arena arena; /* texts of the step under way */
+    struct pl_str words;   /* the step for people */
+    struct pl_str machine, uid;
+    uint64_t version;       /* of the object that the step is about */
+    uint64_t confirmed_ms;  /* when the Machines were read again; 0: not since the last step */
+    uint32_t failures;      /* in a row */
+    uint64_t retry_ms;      /* not before */
+    uint32_t etcd_refusals; /* changes in a row that etcd did not make */
+    bool api_failed;        /* the last request to the API failed, and not by being overtaken */
+    struct {
+        uint64_t hash, ms;
+    } told[ACT_TOLD_MAX]; /* Events that need not be repeated */
+    uint32_t told_next;
+    struct pl_replacing *replacing;          /* in `arena` */
+    struct pl_templates_reading *templating; /* in `arena` */
+    struct pl_arena kept;                    /* the templates */
+    bool templates_read;
+    PL_LIST(struct pl_infra_template) templates;
+};
+
+/* Made when it is first needed. */
+struct pl_act *pl__act_of(struct pl_controller *c, struct pl_work *w);
+
+/* Whether the plan is wanted, and acting on it allowed by the mode. */
+bool pl__acts(const struct pl_controller *c, const struct pl_work *w);
+void pl__act(struct pl_controller *c, struct pl_work *w, const struct pl_report *report,
+             const struct pl_plan *plan);
+void pl__act_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e);
+void pl__act_etcd_answer(struct pl_controller *c, struct pl_work *w,
+                         const struct pl_etcd_answer *a);
+/* The object is gone, or the controller ends. */
+void pl__act_release(struct pl_controller *c, struct pl_work *w);
+
+/* Shared with act_replace.c and act_templates.c. Sends a request whose answer comes back in `phase`. */
+struct pl_act_request {
+    enum pl_act_phase phase;
+    const char *method;
+    struct pl_str path;
+    const char *content_type; /* NULL: JSON */
+    struct pl_str body;
+};
+void pl__act_send(struct pl_controller *c, struct pl_work *w, const struct pl_act_request *r);
+/* A write was answered: one step of those that --stop-after-step counts. */
+void pl__act_count(struct pl_controller *c);
+/* The step is over: it is told, and the next plan comes at once. */
+void pl__act_done(struct pl_controller *c, struct pl_work *w);
+/* It is not: later again, with a delay that grows. `status` 0: no answer, or a mistake of its own. */
+void pl__act_failed(struct pl_controller *c, struct pl_work *w, int status, struct pl_str why);
+/* The next plan not before this long from now. */
+void pl__act_later(struct pl_controller *c, struct pl_work *w, uint64_t delay_ms);
+/* What the server said, as an error for people. */
+struct pl_str pl__act_problem(struct pl_controller *c, const struct pl_event *e);
+/* {"preconditions":{"uid":...}}, with the version if there is one. */
+struct pl_str pl__delete_body(struct pl_arena *arena, struct pl_str uid, uint64_t version);
+
+void pl__act_replace(struct pl_controller *c, struct pl_work *w);
+void pl__act_replace_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e);
+
+/* Whether the end of a deletion first needs to know which templates are left; then they are being read, and
+ * the reconcile goes on with the answer. */
+bool pl__act_templates(struct pl_controller *c, struct pl_work *w);
+void pl__act_templates_answer(struct pl_controller *c, struct pl_work *w, const struct pl_event *e);
+
 /* --- controller.c ----------------------------------------------------------------------------- */
 
 /* Who waits for an answer. */
@@ -371,6 +495,8 @@ enum pl_waiter_type {
     WAITER_ELECTION,
     WAITER_ETCD_SECRET, /* of an entry: the CA */
     WAITER_ETCD,        /* of an entry: an observation */
+    WAITER_ACT,         /* of a struct pl_work: a step of acting */
+    WAITER_ETCD_ACT,    /* the same, a call to etcd */
 };
 
 struct pl_request {
@@ -446,6 +572,7 @@ struct pl_counts {
     uint64_t adds[2];
     uint64_t lists, watches, watch_events, relists;
     uint64_t etcd_observations, etcd_failures;
+    uint64_t steps, step_errors; /* of acting */
     uint64_t cause_buckets[12], cause_count;
     double cause_sum_s;
 };

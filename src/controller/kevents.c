@@ -57,6 +57,8 @@ static const char *status_word(enum pl_status status)
 /* "EtcdClusterHealthy True -> False: etcd member ... (EtcdClusterHealthy/5)". */
 static struct pl_str event_message(const struct pl_kevent *event, struct pl_arena *arena)
 {
+    if (!event->type)
+        return cut_text(event->message, KEVENT_MESSAGE_BYTES_MAX);
     struct pl_str head =
         pl__str_format(arena, "%s %s -> %s%s", event->type, status_word(event->before),
                        status_word(event->after), event->message.len ? ": " : "");
@@ -75,6 +77,8 @@ static struct pl_str event_message(const struct pl_kevent *event, struct pl_aren
 
 static bool calls_for_attention(const struct pl_kevent *event)
 {
+    if (!event->type)
+        return event->warning;
     enum pl_status good = event->negative ? PL_STATUS_FALSE : PL_STATUS_TRUE;
 
     return event->after != good;

@@ -9,13 +9,15 @@
 
 enum { KEVENT_MESSAGE_BYTES_MAX = 1024, KEVENT_NAME_BYTES_MAX = 253 };
 
-/* A condition of an object went from one status to another. */
+/* A condition of an object went from one status to another; or, without `type`, something was decided or
+ * done, which `message` says. */
 struct pl_kevent {
     const char *api_version; /* of the object */
     const char *kind;
     struct pl_str namespace_, name; /* no namespace: a cluster-scoped object */
     struct pl_str uid;              /* without it `kubectl describe` does not show the Event */
-    const char *type;               /* the condition's */
+    const char *type;               /* the condition's; NULL: no condition */
+    bool warning;                   /* without `type`: it calls for attention */
     enum pl_status before, after;   /* PL_STATUS_NONE: it was not there */
     bool negative;                  /* negative polarity: True calls for attention */
     struct pl_str reason, message;  /* the condition's */

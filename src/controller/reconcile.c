@@ -7,6 +7,7 @@
  * looked at afterwards. */
 #include "controller/internal.h"
 
+#include "base/planted.h"
 #include "controller/kevents.h"
 #include "core/evaluate.h"
 
@@ -22,6 +23,7 @@ enum {
     MESSAGE_BYTES_MAX = 32768, /* maxLength of a condition's message */
     CONFLICTS_MAX = 5,         /* in a row, before they count as any failure */
     RETRY_AFTER_S_MAX = 5 * 60,
+    ETCD_REFUSALS_MAX = 3, /* in a row, then the plan knows of it */
 };
 
 /* --- waking ----------------------------------------------------------------------------------- */
@@ -113,12 +115,15 @@ static void snapshot_build(const struct pl_controller *c, const struct pl_work *
         s->workloads.items = PL_NEW(arena, struct pl_workload, 1);
         s->workloads.count = 1;
         pl__remote_observe(e, arena, &s->workloads.items[0]);
+        if (w->act && w->act->templates_read)
+            memcpy(&s->templates, &w->act->templates, sizeof s->templates);
     } else {
         s->objects.machine_deployments.items = PL_NEW(arena, struct pl_machine_deployment, 1);
         s->objects.machine_deployments.items[0] =
             *(const struct pl_machine_deployment *)w->item->object;
         s->objects.machine_deployments.count = 1;
         COPY(RESOURCE_MACHINE_SETS, machine_sets, any);
+        COPY(RESOURCE_KCPS, other_kcps, any); /* for preflight checks; not judged here */
     }
 }
 
@@ -310,11 +315,29 @@ static void unjudged_write(const struct pl_controller *c, struct pl_json_writer 
     }
 }
 
-/* Order in the list: Deleting last, the rest by name. */
+/* OwnerRemediated as it is stored, if a control plane wrote it: then it is ours in mode manage, and what an
+ * apply leaves out is removed. NULL: none, or still as the health check left it. */
+static const struct pl_condition *our_mark(const struct pl_controller *c,
+                                           enum pl_resource_id resource, const struct pl_item *item)
+{
+    const struct pl_condition *mark =
+        resource == RESOURCE_MACHINES
+            ? pl__condition_find(conditions_of(resource, item->object), COND_OWNER_REMEDIATED)
+            : NULL;
+
+    if (c->options.mode != MODE_MANAGE || !mark || mark->status != PL_STATUS_FALSE ||
+        pl__str_equal(mark->reason, PL_STR("WaitingForRemediation")))
+        return NULL;
+    return mark;
+}
+
+/* Order in the list: Deleting last, the rest by name. `mark`: OwnerRemediated in place of what is stored. */
 static void conditions_write(const struct pl_controller *c, struct pl_json_writer *w,
                              const struct pl_object *o, enum pl_resource_id resource,
-                             const struct pl_item *item)
+                             const struct pl_item *item, const struct pl_verdict *mark)
 {
+    const struct pl_condition *stored = our_mark(c, resource, item);
+
     pl__json_write_key(w, "conditions");
     pl__json_open_array(w);
     for (int last = 0; last < 2; last++) {
@@ -324,13 +347,19 @@ static void conditions_write(const struct pl_controller *c, struct pl_json_write
                 condition_write(w, v);
         }
     }
+    if (mark)
+        condition_write(w, mark);
+    else if (stored)
+        stored_write(w, stored);
     unjudged_write(c, w, o, resource, item);
     pl__json_close_array(w);
 }
 
 static struct pl_str apply_body(struct pl_controller *c, const struct pl_object *o,
-                                enum pl_resource_id resource, const struct pl_item *item)
+                                enum pl_resource_id resource, const struct pl_item *item,
+                                const struct pl_verdict *mark)
 {
+    const struct pl_meta *meta = item->object;
     const struct pl_resource *r = &pl__resources[resource];
     struct pl_buf body;
     struct pl_json_writer w;
@@ -348,10 +377,16 @@ static struct pl_str apply_body(struct pl_controller *c, const struct pl_object 
     pl__json_write_str(&w, o->name);
     pl__json_write_key(&w, "namespace");
     pl__json_write_str(&w, o->namespace_);
+    /* A mark that somebody has removed meanwhile must not come back. */
+    if ((mark || our_mark(c, resource, item)) && meta->resource_version) {
+        pl__json_write_key(&w, "resourceVersion");
+        pl__json_write_str(
+            &w, pl__str_format(&c->scratch, "%llu", (unsigned long long)meta->resource_version));
+    }
     pl__json_close_object(&w);
     pl__json_write_key(&w, "status");
     pl__json_open_object(&w);
-    conditions_write(c, &w, o, resource, item);
+    conditions_write(c, &w, o, resource, item, mark);
     pl__json_close_object(&w);
     pl__json_close_object(&w);
     return pl__buf_str(&body);
@@ -371,11 +406,12 @@ static enum pl_resource_id resource_of_kind(const char *kind)
 
 /* Whether this object is for us to write at all. A control plane's Machines go with it: the filter is
  * asked of the object that is reconciled, as Cluster API does it. */
-static bool may_write(const struct pl_controller *c, const struct pl_work *w, bool paused)
+bool pl__may_write(const struct pl_controller *c, const struct pl_work *w, bool paused)
 {
     const struct pl_meta *meta = w->item->object;
 
-    if (c->options.mode == MODE_SHADOW || paused || !pl_controller_is_leader(c) || c->stopping)
+    if (c->options.mode == MODE_SHADOW || (paused && !PL_PLANTED(PAUSE_IGNORED)) ||
+        (!pl_controller_is_leader(c) && !PL_PLANTED(LEADER_UNCHECKED)) || c->stopping || c->stopped)
         return false;
     return !c->options.watch_filter ||
            pl__str_equal(meta->labels.watch_filter, pl__str(c->options.watch_filter));
@@ -456,13 +492,68 @@ static bool round_grant(struct pl_controller *c, struct pl_work *w, struct round
     return round->granted;
 }
 
+static struct pl_str apply_path(struct pl_controller *c, const struct pl_object *o,
+                                enum pl_resource_id resource)
+{
+    const struct pl_resource *r = &pl__resources[resource];
+
+    return pl__str_format(
+        &c->scratch, "/apis/%s/%s/namespaces/%.*s/%s/%.*s/status?fieldManager=plimsoll&force=true",
+        r->group, r->version, PL_STR_ARG(o->namespace_), r->plural, PL_STR_ARG(o->name));
+}
+
+static const struct pl_object *machine_reported(const struct pl_report *report, struct pl_str name)
+{
+    for (size_t i = 0; i < report->object_count; i++) {
+        if (strcmp(report->objects[i].kind, "Machine") == 0 &&
+            pl__str_equal(report->objects[i].name, name))
+            return &report->objects[i];
+    }
+    return NULL;
+}
+
+bool pl__mark_apply(struct pl_controller *c, struct pl_work *w, const struct pl_report *report,
+                    const struct pl_step *step)
+{
+    const struct pl_meta *meta = &step->machine->meta;
+    /* A Machine of a MachineDeployment has no other condition of ours. */
+    const struct pl_object worker = { .kind = "Machine",
+                                      .namespace_ = meta->namespace_,
+                                      .name = meta->name,
+                                      .paused = meta->annotations.paused };
+    const struct pl_object *o = w->resource == RESOURCE_MACHINE_DEPLOYMENTS
+                                    ? &worker
+                                    : machine_reported(report, meta->name);
+    const struct pl_item *item =
+        pl__store_find(&c->world.stores[RESOURCE_MACHINES], meta->namespace_, meta->name);
+    const struct pl_condition *stored =
+        pl__condition_find(&step->machine->conditions, COND_OWNER_REMEDIATED);
+    struct pl_verdict mark = { .type = pl__condition_type_name(COND_OWNER_REMEDIATED),
+                               .status = PL_STATUS_FALSE,
+                               .reason = step->reason,
+                               .message = step->message,
+                               .observed_generation = meta->generation,
+                               .has_observed_generation = meta->generation != 0,
+                               .last_transition_ms = stored && stored->status == PL_STATUS_FALSE
+                                                         ? stored->last_transition_ms
+                                                         : c->now.wall_ms };
+
+    if (!o || !item || o->paused)
+        return false;
+    pl__act_send(
+        c, w,
+        &(struct pl_act_request){ .phase = ACT_CALL,
+                                  .method = "PATCH",
+                                  .path = apply_path(c, o, RESOURCE_MACHINES),
+                                  .content_type = "application/apply-patch+yaml",
+                                  .body = apply_body(c, o, RESOURCE_MACHINES, item, &mark) });
+    return true;
+}
+
 static uint64_t apply(struct pl_controller *c, struct pl_work *w, const struct pl_object *o,
                       enum pl_resource_id resource, const struct pl_item *item)
 {
     const struct pl_resource *r = &pl__resources[resource];
-    struct pl_str path = pl__str_format(
-        &c->scratch, "/apis/%s/%s/namespaces/%.*s/%s/%.*s/status?fieldManager=plimsoll&force=true",
-        r->group, r->version, PL_STR_ARG(o->namespace_), r->plural, PL_STR_ARG(o->name));
 
     c->counts.writes++;
     c->writes_in_flight++;
@@ -470,9 +561,9 @@ static uint64_t apply(struct pl_controller *c, struct pl_work *w, const struct p
         w->round_failed = false;
     return pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
                                                 .method = "PATCH",
-                                                .path = path,
+                                                .path = apply_path(c, o, resource),
                                                 .content_type = "application/apply-patch+yaml",
-                                                .body = apply_body(c, o, resource, item),
+                                                .body = apply_body(c, o, resource, item, NULL),
                                                 .timeout_ms = WRITE_TIMEOUT_MS,
                                                 .waiter = WAITER_WRITE,
                                                 .owner = w,
@@ -501,12 +592,12 @@ static void object_handle(struct pl_controller *c, struct pl_work *w, const stru
         return;
     }
     /* v1beta1 keeps conditions elsewhere, in a list that apply cannot merge: read-only. */
-    if (!may_write(c, w, o->paused) || c->world.informers[resource].on_fallback ||
+    if (!pl__may_write(c, w, o->paused) || c->world.informers[resource].on_fallback ||
         !c->world.informers[resource].preferred)
         return;
     if (c->options.dry_run) {
         PL_LOG(c, PL_LOG_INFO, "Would write conditions (dry run)", { o->kind, object_label(c, o) },
-               { "body", apply_body(c, o, resource, item) });
+               { "body", apply_body(c, o, resource, item, NULL) });
         return;
     }
     /* A Machine that went from one control plane to another: the write of the former is under way. */
@@ -569,18 +660,47 @@ static bool look_awaited(struct pl_controller *c, struct pl_work *w, struct pl_n
     return true;
 }
 
+/* A deletion that an error of the API holds up says so, whatever phase it is in (semantics section 8). */
+static const struct pl_object *with_failure(struct pl_controller *c, const struct pl_work *w,
+                                            const struct pl_object *o)
+{
+    const struct pl_kcp *kcp = w->item->object;
+
+    if (w->resource != RESOURCE_KCPS || !w->act || !w->act->api_failed || !kcp->meta.deleted_ms ||
+        strcmp(o->kind, "KubeadmControlPlane") != 0)
+        return o;
+    struct pl_object *copy = PL_NEW(&c->scratch, struct pl_object, 1);
+    struct pl_verdict *verdicts = PL_NEW(&c->scratch, struct pl_verdict, o->verdict_count);
+    *copy = *o;
+    copy->verdicts = verdicts;
+    for (size_t i = 0; i < o->verdict_count; i++) {
+        verdicts[i] = o->verdicts[i];
+        if (strcmp(verdicts[i].type, "Deleting") != 0 || verdicts[i].status != PL_STATUS_TRUE)
+            continue;
+        verdicts[i].reason = PL_STR("InternalError");
+        verdicts[i].message = PL_STR("Please check controller logs for errors");
+    }
+    return copy;
+}
+
 void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now)
 {
     bool md = w->resource == RESOURCE_MACHINE_DEPLOYMENTS;
-    struct pl_evaluate_options options = { c->options.profile, false };
+    struct pl_plans plans = { .etcd_stale = true };
+    struct pl_evaluate_options options = { .profile = c->options.profile };
     struct pl_snapshot *s = PL_NEW(&c->scratch, struct pl_snapshot, 1);
     const struct pl_report *report = NULL;
     struct pl_error *error = NULL;
     struct round round = { 0 };
 
-    if (look_awaited(c, w, now))
+    if (look_awaited(c, w, now) || pl__act_templates(c, w))
         return;
     snapshot_build(c, w, &c->scratch, s);
+    if (pl__acts(c, w)) {
+        plans.etcd_stale = !pl__remote_etcd_fresh(w->item->entry, now);
+        plans.etcd_refuses = w->act && w->act->etcd_refusals >= ETCD_REFUSALS_MAX;
+        options.plans = &plans;
+    }
     pl__queue_add(c, w, now.mono_ms + (uint64_t)c->options.sync_period_s * 1000);
     if (pl__snapshot_settle(s, &c->scratch, 0, 0, &error) < 0 ||
         pl__evaluate(s, options, &c->scratch, &report, &error) < 0) {
@@ -594,7 +714,7 @@ void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now
         return;
     }
     for (size_t i = 0; i < report->object_count; i++)
-        object_handle(c, w, &report->objects[i], &round);
+        object_handle(c, w, with_failure(c, w, &report->objects[i]), &round);
     w->disagreements = round.differing;
     if (!round.granted && !round.refused)
         w->cause_ms = 0;
@@ -610,13 +730,18 @@ void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now
         if (report->deletion[i].requeue_after_ms)
             pl__queue_add(c, w, now.mono_ms + (uint64_t)report->deletion[i].requeue_after_ms);
     }
+    /* First what is true is written down, then it is acted on: a write under way changes the version that
+     * a step would insist on. */
+    const struct pl_plan *plan = md ? plans.deployments : plans.items;
+    if (plan && w->in_flight == 0 && !round.refused)
+        pl__act(c, w, report, plan);
 }
 
 /* --- answers ----------------------------------------------------------------------------------- */
 
 /* The object as the server has it after our write: the cache need not wait for the watch. But only the
  * watch says that there is an object: an answer that comes after its end must not bring it back. */
-static void answer_cache(struct pl_controller *c, enum pl_resource_id resource, struct pl_str body)
+void pl__answer_cache(struct pl_controller *c, enum pl_resource_id resource, struct pl_str body)
 {
     const struct pl_resource *r = &pl__resources[resource];
     struct pl_json j;
@@ -697,6 +822,6 @@ void pl__write_answer(struct pl_controller *c, struct pl_work *w, const struct p
         pl__queue_add(c, w, w->retry_ms > now.mono_ms ? w->retry_ms : now.mono_ms);
     }
     if (ok && !gone && resource_of_kind(context.ptr) != RESOURCE_COUNT)
-        answer_cache(c, resource_of_kind(context.ptr),
-                     e->body); /* last: it may be the end of `w` */
+        pl__answer_cache(c, resource_of_kind(context.ptr),
+                         e->body); /* last: it may be the end of `w` */
 }

@@ -163,6 +163,7 @@ static void item_remove(struct pl_controller *c, enum pl_resource_id resource, s
         pl__queue_remove(c, item->work);
         if (item->work->in_flight)
             pl__request_disown(c, item->work);
+        pl__act_release(c, item->work);
         pl__free(c, item->work, sizeof *item->work);
         item->work = NULL;
     }
@@ -353,8 +354,10 @@ void pl__world_init(struct pl_controller *c)
 
 static void work_free(struct pl_item *item, void *user)
 {
-    if (item->work)
-        pl__free(user, item->work, sizeof *item->work);
+    if (!item->work)
+        return;
+    pl__act_release(user, item->work);
+    pl__free(user, item->work, sizeof *item->work);
     item->work = NULL;
 }
 

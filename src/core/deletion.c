@@ -1,6 +1,8 @@
 /* core/deletion.c - the Deleting condition and the next step of a deletion (semantics sections 8, 10). */
 #include "core/pass.h"
 
+#include "base/planted.h"
+
 #include <assert.h>
 
 enum { OBJECTS_NAMED_MAX = 5, MACHINES_NAMED_MAX = 3 };
@@ -129,8 +131,8 @@ static struct pl_str members_error(const struct pl_control_plane *cp)
     return w->etcd.connect_error.len ? w->etcd.connect_error : w->etcd.members_error;
 }
 
-static const struct pl_etcd_member *member_of(const struct pl_control_plane *cp,
-                                              const struct pl_machine *m)
+const struct pl_etcd_member *pl__member_of(const struct pl_control_plane *cp,
+                                           const struct pl_machine *m)
 {
     for (uint32_t i = 0; m->node_name.len && i < cp->workload->etcd.members.count; i++) {
         const struct pl_etcd_member *member = &cp->workload->etcd.members.items[i];
@@ -140,9 +142,9 @@ static const struct pl_etcd_member *member_of(const struct pl_control_plane *cp,
     return NULL;
 }
 
-static bool hosts_leader(const struct pl_control_plane *cp, const struct pl_machine *m)
+bool pl__hosts_leader(const struct pl_control_plane *cp, const struct pl_machine *m)
 {
-    const struct pl_etcd_member *member = member_of(cp, m);
+    const struct pl_etcd_member *member = pl__member_of(cp, m);
     return member && cp->workload->etcd.leader && member->id == cp->workload->etcd.leader;
 }
 
@@ -154,7 +156,7 @@ static const struct pl_machine *next_machine(const struct pl_control_plane *cp, 
 
     for (size_t i = 0; i < cp->machine_count; i++) {
         const struct pl_machine *m = cp->machines[i].machine;
-        bool leads = leader_known && hosts_leader(cp, m);
+        bool leads = leader_known && pl__hosts_leader(cp, m);
         /* Machines come by name, so among equals the later one has the greater name. */
         if (!pick || (pick_leads && !leads) ||
             (pick_leads == leads && m->meta.created_ms >= pick->meta.created_ms)) {
@@ -182,10 +184,12 @@ static void names_of_machines(struct pl_pass *p, const struct pl_control_plane *
     step->deleted = names;
 }
 
-static void step_fill(struct pl_pass *p, const struct pl_control_plane *cp,
+static void step_fill(struct pl_pass *p, struct pl_control_plane *cp,
                       const struct pl_rule *rule, const struct pl_machine *next,
                       struct pl_deletion *step)
 {
+    cp->deletion.action = (enum pl_deletion_action)rule->action;
+    cp->deletion.next = next;
     step->phase = rule->says[p->profile].reason;
     step->requeue_after_ms = rule->next == NEXT_30S ? 30000 : 0;
     if (rule->action == DELETION_DELETE_ALL)
@@ -204,7 +208,7 @@ static void step_fill(struct pl_pass *p, const struct pl_control_plane *cp,
 }
 
 /* What the next Machine's etcd member means for the deletion. NULL, or what evidence is missing. */
-static const char *member_facts(struct pl_pass *p, struct pl_control_plane *cp,
+static const char *member_facts(const struct pl_control_plane *cp,
                                 struct pl_deleting_facts *f, const struct pl_machine **next,
                                 struct pl_str *error, struct pl_deletion *step)
 {
@@ -223,13 +227,21 @@ static const char *member_facts(struct pl_pass *p, struct pl_control_plane *cp,
     if (!wants_etcd || !initialized)
         return NULL;
     if (!error->len) {
-        f->member_listed = member_of(cp, *next) != NULL;
-    } else if (p->snapshot->now_ms - cp->kcp->meta.deleted_ms > member_removal_given_up_after_ms) {
+        f->member_listed = pl__member_of(cp, *next) != NULL;
+    } else if (cp->deletion.gave_up) {
         step->gave_up_on_member = true;
     } else {
         f->members_unreadable = true;
     }
     return NULL;
+}
+
+/* "DockerMachineTemplate alpha-cp" */
+static struct pl_str template_label(struct pl_pass *p)
+{
+    const struct pl_infra_template *t = &p->snapshot->templates.items[0];
+
+    return pl__str_format(p->arena, "%.*s %.*s", PL_STR_ARG(t->kind), PL_STR_ARG(t->name));
 }
 
 bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_deletion *step)
@@ -251,15 +263,18 @@ bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct p
             deleting_count += cp->machines[i].machine->meta.deleted_ms != 0;
         texts[0].value = blockers(p, cp);
         f.workers_left = texts[0].value.len > 0;
-        f.machines_left = cp->machine_count > 0;
+        f.machines_left = cp->machine_count > (PL_PLANTED(FINALIZER_EARLY) ? 1 : 0);
         f.machine_deleting = deleting_count > 0;
+        f.templates_left = p->snapshot->templates.count > 0;
+        cp->deletion.gave_up =
+            p->snapshot->now_ms - kcp->meta.deleted_ms > member_removal_given_up_after_ms;
         const char *lacking = NULL;
         if (p->profile == PL_PROFILE_TABLES && !f.workers_left && f.machines_left &&
             !f.machine_deleting)
-            lacking = member_facts(p, cp, &f, &next, &error, step);
+            lacking = member_facts(cp, &f, &next, &error, step);
         if (lacking) {
-            pl__missing_add(p, "KubeadmControlPlane", &kcp->meta, v->type,
-                            pl__missing_workload(p, cp, lacking));
+            cp->deletion.lacking = pl__missing_workload(p, cp, lacking);
+            pl__missing_add(p, "KubeadmControlPlane", &kcp->meta, v->type, cp->deletion.lacking);
             return false;
         }
         bool all = p->profile == PL_PROFILE_CLUSTER_API_1_12;
@@ -272,6 +287,8 @@ bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct p
         if (next) {
             texts[5] = (struct pl_text){ "machine", next->meta.name };
             texts[6] = (struct pl_text){ "member", next->node_name };
+        } else if (f.templates_left) {
+            texts[5] = (struct pl_text){ "template", template_label(p) };
         }
         pl__evidence(p, v, object, "control plane Machines",
                      pl__str_format(p->arena, "%zu, of which %zu deleting", cp->machine_count,
@@ -281,7 +298,7 @@ bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct p
             pl__evidence(p, v, object, "workers left", texts[0].value, SOURCE_LIST);
     }
     struct pl_judgement j = pl__judge(&pl__kcp_deleting, pl__kcp_deleting_facts(&f), p->profile);
-    size_t text_count = next ? 7 : f.deleting ? 5 : 1;
+    size_t text_count = next ? 7 : f.templates_left ? 6 : f.deleting ? 5 : 1;
     pl__verdict_judge(p, v, COND_DELETING, &kcp->meta, &kcp->conditions, &pl__kcp_deleting, j,
                       texts, text_count);
     if (f.deleting)

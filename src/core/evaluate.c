@@ -3,18 +3,14 @@
 #include <stdlib.h>
 
 #include "core/control_plane.h"
+#include "core/machineset.h"
+#include "core/plan.h"
 
 /* --- MachineDeployments ---------------------------------------------------------------------- */
 
-/* A Machine and the MachineDeployment it belongs to. */
-struct owned {
-    const struct pl_machine_deployment *md;
-    const struct pl_machine *machine;
-};
-
 static int by_owner(const void *a, const void *b)
 {
-    const struct owned *x = a, *y = b;
+    const struct pl_owned_machine *x = a, *y = b;
 
     if (x->md != y->md)
         return x->md < y->md ? -1 : 1;
@@ -52,14 +48,14 @@ static const void *controller_in(const struct pl_meta *meta, struct pl_str kind,
 }
 
 /* All Machines that belong to some MachineDeployment, grouped by it, each group by name. */
-static size_t owned_machines(struct pl_pass *p, struct owned **all)
+static size_t owned_machines(struct pl_pass *p, struct pl_owned_machine **all)
 {
     const struct pl_objects *o = &p->snapshot->objects;
     size_t count = 0;
 
     if (o->machine_deployments.count == 0 || o->machines.count == 0)
         return 0;
-    struct owned *found = PL_NEW(p->arena, struct owned, o->machines.count);
+    struct pl_owned_machine *found = PL_NEW(p->arena, struct pl_owned_machine, o->machines.count);
     for (uint32_t i = 0; i < o->machines.count; i++) {
         const struct pl_machine *m = &o->machines.items[i];
         const struct pl_machine_set *ms =
@@ -70,7 +66,7 @@ static size_t owned_machines(struct pl_pass *p, struct owned **all)
                                o->machine_deployments.count, sizeof *md)
                : NULL;
         if (md)
-            found[count++] = (struct owned){ md, m };
+            found[count++] = (struct pl_owned_machine){ md, ms, m };
     }
     if (count > 1)
         qsort(found, count, sizeof *found, by_owner);
@@ -91,7 +87,8 @@ static bool is_finding(const struct pl_verdict *v)
 struct builder {
     struct pl_pass pass;
     struct pl_report *report;
-    struct pl_growing objects, remediation, deletion;
+    struct pl_growing objects, remediation, deletion, machine_sets, plans, deployment_plans;
+    const struct pl_plans *asked; /* what is known besides the snapshot; NULL: no plans */
 };
 
 static struct pl_object *object_add(struct builder *b, const char *kind, const struct pl_meta *meta,
@@ -147,12 +144,32 @@ static void control_plane_report(struct builder *b, const struct pl_control_plan
     }
 }
 
+/* Whether it gets that far is decided here; if it does, the step. */
+static void remediation_evaluate(struct builder *b, struct pl_control_plane *cp)
+{
+    const struct pl_meta *meta = &cp->kcp->meta;
+    struct pl_remediation remediation = { 0 };
+
+    if (meta->deleted_ms || cp->rung == RUNG_L00 || cp->rung == RUNG_L0 || cp->asks_for_error)
+        return;
+    if (cp->rung < 0) {
+        pl__missing_add(&b->pass, "KubeadmControlPlane", meta, "remediation",
+                        cp->cluster ? pl__missing_workload(&b->pass, cp, "connection")
+                                    : pl__str_format(b->pass.arena, "Cluster/%.*s/%.*s",
+                                                     PL_STR_ARG(meta->namespace_),
+                                                     PL_STR_ARG(cp->cluster_name)));
+        return;
+    }
+    if (pl__remediation_judge(&b->pass, cp, NULL, &remediation))
+        *(struct pl_remediation *)pl__growing_add(&b->pass, &b->remediation, sizeof remediation) =
+            remediation;
+}
+
 static int control_plane_evaluate(struct builder *b, const struct pl_kcp *kcp,
                                   struct pl_error **err)
 {
     struct pl_control_plane cp = { 0 };
     struct pl_deletion deletion = { 0 };
-    struct pl_remediation remediation = { 0 };
     bool deletes = false;
 
     if (pl__control_plane_gather(&b->pass, kcp, &cp, err) < 0)
@@ -161,26 +178,33 @@ static int control_plane_evaluate(struct builder *b, const struct pl_kcp *kcp,
     control_plane_report(b, &cp);
     if (deletes)
         *(struct pl_deletion *)pl__growing_add(&b->pass, &b->deletion, sizeof deletion) = deletion;
-    if (kcp->meta.deleted_ms || cp.rung == RUNG_L00 || cp.rung == RUNG_L0 || cp.asks_for_error)
-        return 0; /* remediation is not reached */
-    if (cp.rung < 0) {
-        pl__missing_add(&b->pass, "KubeadmControlPlane", &kcp->meta, "remediation",
-                        cp.cluster ? pl__missing_workload(&b->pass, &cp, "connection")
-                                   : pl__str_format(b->pass.arena, "Cluster/%.*s/%.*s",
-                                                    PL_STR_ARG(kcp->meta.namespace_),
-                                                    PL_STR_ARG(cp.cluster_name)));
-        return 0;
-    }
-    if (pl__remediation_judge(&b->pass, &cp, NULL, &remediation))
-        *(struct pl_remediation *)pl__growing_add(&b->pass, &b->remediation, sizeof remediation) =
-            remediation;
+    remediation_evaluate(b, &cp);
+    if (b->asked)
+        pl__plan_make(&b->pass, &cp, b->asked,
+                      pl__growing_add(&b->pass, &b->plans, sizeof(struct pl_plan)));
     return 0;
+}
+
+static void machine_sets_evaluate(struct builder *b, const struct pl_machine_deployment *md,
+                                  const struct pl_cluster *cluster,
+                                  const struct pl_owned_machine *machines, size_t count)
+{
+    const struct pl_machine_set_decision *decisions = NULL;
+    size_t decided = pl__machine_sets_judge(&b->pass, md, cluster, machines, count, &decisions);
+
+    for (size_t i = 0; i < decided; i++)
+        *(struct pl_machine_set_step *)pl__growing_add(
+            &b->pass, &b->machine_sets, sizeof decisions[i].shown) = decisions[i].shown;
+    if (b->asked)
+        pl__machine_sets_plan(
+            &b->pass, md, cluster, decisions, decided,
+            pl__growing_add(&b->pass, &b->deployment_plans, sizeof(struct pl_plan)));
 }
 
 static void machine_deployments_evaluate(struct builder *b)
 {
     const struct pl_objects *o = &b->pass.snapshot->objects;
-    struct owned *owned = NULL;
+    struct pl_owned_machine *owned = NULL;
     size_t count = owned_machines(&b->pass, &owned), at = 0;
     const struct pl_machine **machines = PL_NEW(b->pass.arena, const struct pl_machine *, count);
 
@@ -201,6 +225,7 @@ static void machine_deployments_evaluate(struct builder *b)
                       object_add(b, "MachineDeployment", &md->meta,
                                  md->meta.annotations.paused || (cluster && cluster->paused)),
                       own, 1);
+        machine_sets_evaluate(b, md, cluster, at > first ? &owned[first] : NULL, at - first);
     }
 }
 
@@ -229,7 +254,8 @@ int pl__evaluate(const struct pl_snapshot *s, struct pl_evaluate_options options
                                    .snapshot = s,
                                    .profile = options.profile,
                                    .explain = options.explain },
-                         .report = PL_NEW(arena, struct pl_report, 1) };
+                         .report = PL_NEW(arena, struct pl_report, 1),
+                         .asked = options.plans };
     struct pl_report *r = b.report;
 
     for (uint32_t i = 0; i < s->objects.kcps.count; i++) {
@@ -252,8 +278,16 @@ int pl__evaluate(const struct pl_snapshot *s, struct pl_evaluate_options options
     r->remediation_count = b.remediation.count;
     r->deletion = b.deletion.items;
     r->deletion_count = b.deletion.count;
+    r->machine_sets = b.machine_sets.items;
+    r->machine_set_count = b.machine_sets.count;
     r->missing = b.pass.missing.items;
     r->missing_count = b.pass.missing.count;
+    if (options.plans) {
+        options.plans->items = b.plans.items;
+        options.plans->count = b.plans.count;
+        options.plans->deployments = b.deployment_plans.items;
+        options.plans->deployment_count = b.deployment_plans.count;
+    }
     *report = r;
     return 0;
 }

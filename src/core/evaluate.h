@@ -4,9 +4,12 @@
 
 #include "model/snapshot.h"
 
+struct pl_plans; /* core/plan.h */
+
 struct pl_evaluate_options {
     enum pl_profile profile;
     bool explain;
+    struct pl_plans *plans; /* what to do next is worked out, too, and goes here; NULL: no */
 };
 
 /* 0 with `*report` in the arena, or -1 when a bound is passed. */

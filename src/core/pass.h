@@ -34,6 +34,32 @@ struct pl_machine_state {
     bool connect_failed; /* ... or only that etcd could not be reached */
 };
 
+/* What the annotations remediation-in-progress and remediation-for carry. */
+struct pl_record {
+    struct pl_str machine;
+    int64_t timestamp_ms;
+    int64_t retry_count;
+};
+
+/* What is behind struct pl_remediation: what carrying it out needs to know. */
+struct pl_remediation_detail {
+    bool judged; /* the evidence was there */
+    enum pl_remediation_action action;
+    struct pl_machine_state *pick;      /* NULL: nothing to be remediated */
+    struct pl_machine_state *candidate; /* for etcd leadership */
+    struct pl_record record;            /* to be written, or, resuming, as it is stored */
+    bool resuming;
+    struct pl_str reason, message; /* of the pick's OwnerRemediated, unless the action is DONE */
+};
+
+/* ... and struct pl_deletion. */
+struct pl_deletion_detail {
+    struct pl_str lacking; /* the evidence that was missing; empty: judged */
+    enum pl_deletion_action action;
+    const struct pl_machine *next;
+    bool gave_up; /* on etcd: the control plane has been going for more than 10 minutes */
+};
+
 /* A KubeadmControlPlane with everything that belongs to it. */
 struct pl_control_plane {
     const struct pl_kcp *kcp;
@@ -47,6 +73,8 @@ struct pl_control_plane {
     int rung;            /* of the ladder; RUNG_PASSED: none; -1: could not be told */
     bool asks_for_error; /* a rung wants the reconcile to be tried again */
     struct pl_verdict etcd, components, deleting, remediating;
+    struct pl_remediation_detail remediation;
+    struct pl_deletion_detail deletion;
 };
 
 /* --- evidence.c ------------------------------------------------------------------------------ */
@@ -162,6 +190,46 @@ void pl__remediating_judge(struct pl_pass *p, struct pl_verdict *v, const struct
                            const struct pl_machine *const *machines, size_t count);
 bool pl__machine_unhealthy(const struct pl_machine *m);
 bool pl__machine_to_be_remediated(const struct pl_machine *m);
+
+/* Step 1: healthy again, and still marked. */
+bool pl__machine_recovered(const struct pl_machine *m);
+
+/* remediation.c: reads a record. False when it is none. */
+bool pl__record_read(struct pl_arena *arena, struct pl_str text, struct pl_record *r);
+
+/* The arithmetic of taking a member away: those left, those of them that are healthy, those needed. */
+struct pl_members_left {
+    uint32_t count, healthy, quorum;
+};
+struct pl_members_left pl__members_left(const struct pl_control_plane *cp,
+                                        bool (*leaves)(const struct pl_etcd_member *, const void *),
+                                        const void *who,
+                                        bool (*healthy)(const struct pl_control_plane *,
+                                                        const struct pl_etcd_member *));
+
+/* The member named like the Machine's Node, or NULL. The workload must be there. */
+const struct pl_etcd_member *pl__member_of(const struct pl_control_plane *cp,
+                                           const struct pl_machine *m);
+bool pl__hosts_leader(const struct pl_control_plane *cp, const struct pl_machine *m);
+
+/* The Machine of the control plane that has this name, or NULL. */
+struct pl_machine_state *pl__machine_named(const struct pl_control_plane *cp, struct pl_str name);
+
+/* What the record on the control plane means now (step 5). */
+enum pl_record_state {
+    RECORD_NONE,
+    RECORD_BROKEN,    /* it cannot be read */
+    RECORD_REPLACED,  /* stale: some Machine is newer */
+    RECORD_RECOVERED, /* stale: its Machine is not to be remediated any more */
+    RECORD_RESUME,    /* its Machine is still to be remediated, and nobody has deleted it */
+    RECORD_WAITS,     /* its Machine is on its way out, or gone */
+};
+enum pl_record_state pl__record_judge(struct pl_arena *arena, const struct pl_control_plane *cp,
+                                      struct pl_record *record, struct pl_machine_state **named);
+
+/* Whether the Machine of a member says that it is healthy. */
+bool pl__member_healthy_by_machine(const struct pl_control_plane *cp,
+                                   const struct pl_etcd_member *member);
 
 /* deletion.c: the Deleting condition and the step. */
 bool pl__deletion_judge(struct pl_pass *p, struct pl_control_plane *cp, struct pl_deletion *step);

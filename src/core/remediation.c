@@ -5,34 +5,28 @@
 
 #include <assert.h>
 
+#include "base/planted.h"
 #include "base/time.h"
 
 enum { MIN_HEALTHY_PERIOD_S_DEFAULT = 3600 };
 
-/* What the annotations remediation-in-progress and remediation-for carry. */
-struct record {
-    struct pl_str machine;
-    int64_t timestamp_ms;
-    int64_t retry_count;
-};
-
 static const struct pl_field record_fields[] = {
-    PL_FIELD("machine", F_STR, struct record, machine),
-    PL_FIELD("timestamp", F_TIME, struct record, timestamp_ms),
-    PL_FIELD("retryCount", F_INT, struct record, retry_count),
+    PL_FIELD("machine", F_STR, struct pl_record, machine),
+    PL_FIELD("timestamp", F_TIME, struct pl_record, timestamp_ms),
+    PL_FIELD("retryCount", F_INT, struct pl_record, retry_count),
 };
-static PL_SHAPE(record_shape, struct record, record_fields);
+static PL_SHAPE(record_shape, struct pl_record, record_fields);
 
-static bool record_read(struct pl_pass *p, struct pl_str text, struct record *r)
+bool pl__record_read(struct pl_arena *arena, struct pl_str text, struct pl_record *r)
 {
     struct pl_json j;
 
-    pl__json_init(&j, text, PL_STR("annotation"), p->arena, 4, NULL);
+    pl__json_init(&j, text, PL_STR("annotation"), arena, 4, NULL);
     return pl__json_decode(&j, &record_shape, r) == 0 && pl__json_at_end(&j) && r->timestamp_ms;
 }
 
 /* Step 1: a Machine that is healthy again has nothing left to be remediated. */
-static bool recovered(const struct pl_machine *m)
+bool pl__machine_recovered(const struct pl_machine *m)
 {
     return !m->meta.deleted_ms &&
            pl__condition_is(&m->conditions, COND_HEALTH_CHECK, PL_STATUS_TRUE) &&
@@ -74,7 +68,7 @@ static struct pl_machine_state *choose(const struct pl_control_plane *cp)
     return pick;
 }
 
-static struct pl_machine_state *machine_named(const struct pl_control_plane *cp, struct pl_str name)
+struct pl_machine_state *pl__machine_named(const struct pl_control_plane *cp, struct pl_str name)
 {
     for (size_t i = 0; i < cp->machine_count; i++) {
         if (pl__str_equal(cp->machines[i].machine->meta.name, name))
@@ -87,39 +81,44 @@ static struct pl_machine_state *machine_named(const struct pl_control_plane *cp,
 
 struct decision {
     struct pl_machine_state *pick;
-    struct record record;
+    struct pl_record record;
     bool resuming;
     struct pl_machine_state *candidate; /* for etcd leadership */
 };
 
+enum pl_record_state pl__record_judge(struct pl_arena *arena, const struct pl_control_plane *cp,
+                                      struct pl_record *record, struct pl_machine_state **named)
+{
+    struct pl_str text = cp->kcp->meta.annotations.remediation_in_progress;
+
+    if (text.len == 0)
+        return RECORD_NONE;
+    if (!pl__record_read(arena, text, record))
+        return RECORD_BROKEN;
+    for (size_t i = 0; i < cp->machine_count; i++) {
+        if (cp->machines[i].machine->meta.created_ms > record->timestamp_ms)
+            return RECORD_REPLACED;
+    }
+    *named = pl__machine_named(cp, record->machine);
+    if (!*named || (*named)->machine->meta.deleted_ms)
+        return RECORD_WAITS;
+    return pl__machine_to_be_remediated((*named)->machine) ? RECORD_RESUME : RECORD_RECOVERED;
+}
+
 static void record_facts(struct pl_pass *p, const struct pl_control_plane *cp, struct decision *d,
                          struct pl_remediation_facts *f, struct pl_remediation *step)
 {
-    struct pl_str text = cp->kcp->meta.annotations.remediation_in_progress;
-    struct record r = { 0 };
+    struct pl_machine_state *named = NULL;
+    struct pl_record r = { 0 };
+    enum pl_record_state state = pl__record_judge(p->arena, cp, &r, &named);
 
-    if (text.len == 0)
-        return;
-    if (!record_read(p, text, &r)) {
-        f->record_broken = true;
-        return;
-    }
-    for (size_t i = 0; i < cp->machine_count; i++) {
-        if (cp->machines[i].machine->meta.created_ms > r.timestamp_ms) {
-            step->stale_annotation_dropped = true; /* its replacement has been made */
-            return;
-        }
-    }
-    struct pl_machine_state *named = machine_named(cp, r.machine);
-    if (!named || named->machine->meta.deleted_ms) {
-        f->wait_for_record = true;
-    } else if (pl__machine_to_be_remediated(named->machine)) {
-        d->resuming = true;
+    f->record_broken = state == RECORD_BROKEN;
+    f->wait_for_record = state == RECORD_WAITS;
+    f->resuming = d->resuming = state == RECORD_RESUME;
+    step->stale_annotation_dropped = state == RECORD_REPLACED || state == RECORD_RECOVERED;
+    if (d->resuming) {
         d->pick = named;
         d->record = r;
-        f->resuming = true;
-    } else {
-        step->stale_annotation_dropped = true; /* it recovered before it was deleted */
     }
 }
 
@@ -133,22 +132,23 @@ static void retry_facts(struct pl_pass *p, const struct pl_control_plane *cp, st
     int64_t healthy_s =
         kcp->min_healthy_period_s < 0 ? MIN_HEALTHY_PERIOD_S_DEFAULT : kcp->min_healthy_period_s;
     int64_t retry_s = kcp->retry_period_s < 0 ? 0 : kcp->retry_period_s;
-    struct record last = { 0 };
+    struct pl_record last = { 0 };
 
-    d->record = (struct record){ .machine = d->pick->machine->meta.name,
-                                 .timestamp_ms = p->snapshot->now_ms };
+    d->record = (struct pl_record){ .machine = d->pick->machine->meta.name,
+                                    .timestamp_ms = p->snapshot->now_ms };
     if (text.len == 0)
         return;
-    if (!record_read(p, text, &last)) {
+    if (!pl__record_read(p->arena, text, &last)) {
         f->record_broken = true;
         return;
     }
     int64_t age_ms = p->snapshot->now_ms - last.timestamp_ms;
     if (age_ms >= healthy_s * 1000)
         return; /* it was healthy long enough: this is a new failure, not a retry */
-    f->in_retry_period = age_ms < retry_s * 1000;
-    f->max_retry_reached = kcp->max_retry >= 0 && last.retry_count >= kcp->max_retry;
-    d->record.retry_count = last.retry_count + 1;
+    f->in_retry_period = age_ms < retry_s * 1000 && !PL_PLANTED(RETRY_PERIOD_IGNORED);
+    f->max_retry_reached =
+        kcp->max_retry >= 0 && last.retry_count >= kcp->max_retry && !PL_PLANTED(MAX_RETRY_IGNORED);
+    d->record.retry_count = PL_PLANTED(RETRIES_LOST) ? 0 : last.retry_count + 1;
 }
 
 /* --- step 8 ---------------------------------------------------------------------------------- */
@@ -161,25 +161,52 @@ static bool members_readable(const struct pl_workload *w)
     return w->etcd.members.present || (!w->nodes_error.len && !w->etcd.members_error.len);
 }
 
+bool pl__member_healthy_by_machine(const struct pl_control_plane *cp,
+                                   const struct pl_etcd_member *member)
+{
+    const struct pl_machine_state *host = pl__machine_on_node(cp, member->name);
+
+    return host && (host->verdicts[COND_ETCD_MEMBER].status == PL_STATUS_TRUE ||
+                    (PL_PLANTED(LEARNER_COUNTED) && member->is_learner));
+}
+
+struct pl_members_left pl__members_left(const struct pl_control_plane *cp,
+                                        bool (*leaves)(const struct pl_etcd_member *, const void *),
+                                        const void *who,
+                                        bool (*healthy)(const struct pl_control_plane *,
+                                                        const struct pl_etcd_member *))
+{
+    const struct pl_etcd_view *etcd = &cp->workload->etcd;
+    struct pl_members_left left = { 0 };
+
+    for (uint32_t i = 0; i < etcd->members.count; i++) {
+        const struct pl_etcd_member *member = &etcd->members.items[i];
+        if (leaves(member, who))
+            continue;
+        left.count++;
+        left.healthy += healthy(cp, member);
+    }
+    left.quorum = left.count / 2 + 1;
+    return left;
+}
+
+static bool is_on_node(const struct pl_etcd_member *member, const void *who)
+{
+    const struct pl_machine *machine = who;
+    return member->name.len && pl__str_equal(member->name, machine->node_name);
+}
+
 static void quorum_facts(const struct pl_control_plane *cp, const struct decision *d,
                          struct pl_remediation_facts *f, struct pl_remediation *step)
 {
-    const struct pl_etcd_view *etcd = &cp->workload->etcd;
-    uint32_t target = 0, healthy = 0;
+    struct pl_members_left left =
+        pl__members_left(cp, is_on_node, d->pick->machine, pl__member_healthy_by_machine);
 
-    for (uint32_t i = 0; i < etcd->members.count; i++) {
-        struct pl_str name = etcd->members.items[i].name;
-        if (name.len && pl__str_equal(name, d->pick->machine->node_name))
-            continue;
-        struct pl_machine_state *host = pl__machine_on_node(cp, name);
-        target++;
-        healthy += host && host->verdicts[COND_ETCD_MEMBER].status == PL_STATUS_TRUE;
-    }
     step->quorum_known = true;
-    step->voters_after = target;
-    step->healthy_after = healthy;
-    step->quorum_after = target / 2 + 1;
-    f->quorum_lost = healthy < step->quorum_after;
+    step->voters_after = left.count;
+    step->healthy_after = left.healthy;
+    step->quorum_after = left.quorum;
+    f->quorum_lost = left.healthy < left.quorum && !PL_PLANTED(QUORUM_UNCHECKED);
 }
 
 /* The newest Machine that no health check complains of; among equals the greatest name. */
@@ -201,10 +228,10 @@ static void preflight_facts(const struct pl_control_plane *cp, struct decision *
                             struct pl_remediation_facts *f, struct pl_remediation *step)
 {
     f->initialized = cp->kcp->initialized;
-    f->one_machine = cp->machine_count <= 1;
+    f->one_machine = cp->machine_count <= 1 && !PL_PLANTED(LAST_ONE_REMEDIATED);
     for (size_t i = 0; i < cp->machine_count; i++) {
         const struct pl_machine *m = cp->machines[i].machine;
-        f->machine_deleting |= m->meta.deleted_ms != 0;
+        f->machine_deleting |= m->meta.deleted_ms != 0 && !PL_PLANTED(DELETING_IGNORED);
         f->provisioning |= m->node_name.len == 0 && !pl__machine_unhealthy(m);
     }
     if (!f->initialized || !cp->kcp->etcd_managed)
@@ -243,7 +270,7 @@ static void owner_remediated_fill(struct pl_pass *p, const struct pl_control_pla
         if (&cp->machines[i] == written)
             all[count++] = (struct pl_owner_remediated){ m->meta.name, says->status,
                                                          pl__str(says->reason), message };
-        else if (c && !recovered(m))
+        else if (c && !pl__machine_recovered(m))
             all[count++] = (struct pl_owner_remediated){ m->meta.name, (enum pl_status)c->status,
                                                          c->reason, c->message };
     }
@@ -280,6 +307,15 @@ static void step_fill(struct pl_pass *p, struct pl_control_plane *cp, const stru
     }
     owner_remediated_fill(p, cp, rule->action == REMEDIATION_DONE ? NULL : d->pick, says, message,
                           step);
+    cp->remediation =
+        (struct pl_remediation_detail){ .judged = true,
+                                        .action = (enum pl_remediation_action)rule->action,
+                                        .pick = d->pick,
+                                        .candidate = d->candidate,
+                                        .record = d->record,
+                                        .resuming = d->resuming,
+                                        .reason = pl__str(says->reason),
+                                        .message = message };
 }
 
 /* Whether what the decision would look at is there. */
@@ -316,7 +352,7 @@ bool pl__remediation_judge(struct pl_pass *p, struct pl_control_plane *cp,
                            const struct pl_machine *only, struct pl_remediation *step)
 {
     struct pl_remediation_facts f = { 0 };
-    struct decision d = { .pick = only ? machine_named(cp, only->meta.name) : choose(cp) };
+    struct decision d = { .pick = only ? pl__machine_named(cp, only->meta.name) : choose(cp) };
     struct pl_str lacking = { 0 };
 
     step->namespace_ = cp->kcp->meta.namespace_;

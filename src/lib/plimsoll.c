@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/yaml.h"
 #include "core/evaluate.h"
+#include "core/plan.h"
 #include "lib/context.h"
 #include "tables/tables.h"
 
@@ -326,6 +327,41 @@ int pl_what_if_remove(struct pl_context *ctx, const char *machine, const struct 
     return 0;
 }
 
+static const struct pl_next_step *plan_of(const struct pl_plans *plans, struct pl_str wanted)
+{
+    for (size_t i = 0; i < plans->count; i++) {
+        const struct pl_next_step *shown = &plans->items[i].shown;
+        struct pl_str namespace_ = shown->namespace_;
+        if (wanted.len == namespace_.len + 1 + shown->name.len &&
+            pl__str_starts_with(wanted, namespace_) && wanted.ptr[namespace_.len] == '/' &&
+            pl__str_ends_with(wanted, shown->name))
+            return shown;
+    }
+    return NULL;
+}
+
+int pl_plan(struct pl_context *ctx, const char *control_plane, const struct pl_next_step **answer)
+{
+    struct pl_plans plans = { .etcd_stale = false };
+    struct pl_evaluate_options options = { .profile = ctx->options.profile, .plans = &plans };
+    const struct pl_report *report = NULL;
+    struct pl_error *e = NULL;
+
+    if (!ctx->judged) {
+        pl__error(&ctx->work, &e, PL_USAGE, "no snapshot has been judged");
+        return failed(ctx, e);
+    }
+    if (pl__evaluate(ctx->judged, options, &ctx->work, &report, &e) < 0)
+        return failed(ctx, e);
+    *answer = plan_of(&plans, pl__str(control_plane));
+    if (!*answer) {
+        pl__error(&ctx->work, &e, PL_NOT_FOUND, "no KubeadmControlPlane %s in the snapshot",
+                  control_plane);
+        return failed(ctx, e);
+    }
+    return 0;
+}
+
 /* --- tables ---------------------------------------------------------------------------------- */
 
 size_t pl_table_count(void)
@@ -351,9 +387,10 @@ struct pl_table_info pl_table_info(size_t table_index)
 
 struct pl_row pl_table_row(size_t table_index, size_t row_index)
 {
-    static const char *const next[] = {
-        [NEXT_NONE] = "none", [NEXT_ERROR] = "requeue (error)", [NEXT_30S] = "requeue after 30s"
-    };
+    static const char *const next[] = { [NEXT_NONE] = "none",
+                                        [NEXT_ERROR] = "requeue (error)",
+                                        [NEXT_30S] = "requeue after 30s",
+                                        [NEXT_15S] = "requeue after 15s" };
     static const char *const mode[] = {
         [OVERWRITE] = "overwrite", [KEEP_IF_SET] = "keep if set", [LEAVE] = "leave"
     };

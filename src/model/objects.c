@@ -26,6 +26,11 @@ static const struct pl_field annotation_fields[] = {
     PL_FIELD("cluster.x-k8s.io/remediate-machine", F_PRESENT, struct pl_annotations, remediate_machine),
     PL_FIELD("controlplane.cluster.x-k8s.io/remediation-for",         F_STR, struct pl_annotations, remediation_for),
     PL_FIELD("controlplane.cluster.x-k8s.io/remediation-in-progress", F_STR, struct pl_annotations, remediation_in_progress),
+    PL_FIELD("machinedeployment.clusters.x-k8s.io/revision",          F_STR, struct pl_annotations, revision),
+    PL_FIELD("machineset.cluster.x-k8s.io/skip-preflight-checks",     F_STR, struct pl_annotations, skip_preflight_checks),
+    PL_FIELD("topology.internal.cluster.x-k8s.io/upgrade-step",       F_STR, struct pl_annotations, upgrade_step),
+    PL_FIELD("pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup", F_PRESENT, struct pl_annotations, kcp_cleanup_hook),
+    PL_FIELD("pre-terminate.delete.hook.machine.cluster.x-k8s.io",             F_PREFIX,  struct pl_annotations, other_terminate_hook),
 };
 static PL_SHAPE(annotations_shape, struct pl_annotations, annotation_fields);
 
@@ -49,14 +54,29 @@ PL_SHAPE(pl__meta_shape, struct pl_meta, meta_fields);
 
 #define METADATA(type) PL_FIELD_SHAPE("metadata", F_OBJECT, type, meta, &pl__meta_shape)
 
+static const struct pl_field failure_domain_fields[] = {
+    PL_FIELD("name",         F_STR,  struct pl_failure_domain, name),
+    PL_FIELD("controlPlane", F_BOOL, struct pl_failure_domain, control_plane),
+};
+static PL_SHAPE(failure_domain_shape, struct pl_failure_domain, failure_domain_fields);
+static const struct pl_field failure_domains_fields[] = {
+    PL_FIELD_SHAPE("list", F_LIST, struct pl_failure_domains, list, &failure_domain_shape),
+};
+static PL_SHAPE(failure_domains_shape, struct pl_failure_domains, failure_domains_fields);
+static int read_failure_domains(struct pl_json *j, void *destination);
+static bool write_failure_domains(struct pl_json_writer *w, const void *value);
+
 static const struct pl_field cluster_fields[] = {
     METADATA(struct pl_cluster),
     PL_FIELD("spec.controlPlaneEndpoint.host", F_STR,  struct pl_cluster, endpoint_host),
     PL_FIELD("spec.controlPlaneEndpoint.port", F_INT,  struct pl_cluster, endpoint_port),
+    PL_FIELD("spec.controlPlaneRef.kind",      F_STR,  struct pl_cluster, control_plane_kind),
+    PL_FIELD("spec.controlPlaneRef.name",      F_STR,  struct pl_cluster, control_plane_name),
     PL_FIELD("spec.topology.version",          F_STR,  struct pl_cluster, topology_version),
     PL_FIELD("spec.paused",                    F_BOOL, struct pl_cluster, paused),
     PL_FIELD("status.initialization.infrastructureProvisioned", F_BOOL, struct pl_cluster, infrastructure_provisioned),
     PL_FIELD("status.infrastructureReady",                      F_BOOL, struct pl_cluster, v1beta1_infrastructure_ready),
+    PL_FIELD_BOTH_SHAPE("status.failureDomains", struct pl_cluster, failure_domains, read_failure_domains, write_failure_domains, &failure_domains_shape),
     PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_cluster, conditions,         &pl__condition_shape),
     PL_FIELD_SHAPE("status.v1beta2.conditions", F_LIST, struct pl_cluster, v1beta1_conditions, &pl__condition_shape),
 };
@@ -101,6 +121,7 @@ static const struct pl_field kcp_fields[] = {
     PL_FIELD_BOTH_SHAPE("spec.kubeadmConfigSpec.clusterConfiguration.etcd.external", struct pl_kcp, external, read_external_etcd, write_external_etcd, &external_etcd_shape),
     PL_FIELD("status.initialization.controlPlaneInitialized", F_BOOL, struct pl_kcp, initialized),
     PL_FIELD("status.initialized",                            F_BOOL, struct pl_kcp, v1beta1_initialized),
+    PL_FIELD("status.version",                                F_STR,  struct pl_kcp, status_version),
     PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_kcp, conditions,         &pl__condition_shape),
     REPLICA_COUNTS(struct pl_kcp),
     PL_FIELD_SHAPE("status.v1beta2.conditions", F_LIST, struct pl_kcp, v1beta1_conditions, &pl__condition_shape),
@@ -111,6 +132,7 @@ static const struct pl_field machine_fields[] = {
     METADATA(struct pl_machine),
     PL_FIELD("spec.providerID",             F_STR, struct pl_machine, provider_id),
     PL_FIELD("spec.infrastructureRef.kind", F_STR, struct pl_machine, infrastructure_kind),
+    PL_FIELD("spec.failureDomain",          F_STR, struct pl_machine, failure_domain),
     PL_FIELD("status.nodeRef.name",         F_STR, struct pl_machine, node_name),
     PL_FIELD("status.deletion.nodeDrainStartTime", F_TIME, struct pl_machine, drain_started_ms),
     PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_machine, conditions,         &pl__condition_shape),
@@ -118,9 +140,18 @@ static const struct pl_field machine_fields[] = {
 };
 PL_SHAPE(pl__machine_shape, struct pl_machine, machine_fields);
 
+static const struct pl_field int_or_string_fields[] = {
+    PL_FIELD("text", F_STR, struct pl_int_or_string, text),
+};
+static PL_SHAPE(int_or_string_shape, struct pl_int_or_string, int_or_string_fields);
+static int read_int_or_string(struct pl_json *j, void *destination);
+static bool write_int_or_string(struct pl_json_writer *w, const void *value);
+
 static const struct pl_field machine_deployment_fields[] = {
     METADATA(struct pl_machine_deployment),
     COUNT("spec.replicas", struct pl_machine_deployment, desired),
+    PL_FIELD_BOTH_SHAPE("spec.remediation.maxInFlight", struct pl_machine_deployment, max_in_flight, read_int_or_string, write_int_or_string, &int_or_string_shape),
+    PL_FIELD_CUSTOM("spec.strategy.remediation.maxInFlight", struct pl_machine_deployment, max_in_flight, read_int_or_string),
     PL_FIELD_SHAPE("status.conditions",         F_LIST, struct pl_machine_deployment, conditions,         &pl__condition_shape),
     REPLICA_COUNTS(struct pl_machine_deployment),
     PL_FIELD_SHAPE("status.v1beta2.conditions", F_LIST, struct pl_machine_deployment, v1beta1_conditions, &pl__condition_shape),
@@ -129,6 +160,8 @@ PL_SHAPE(pl__machine_deployment_shape, struct pl_machine_deployment, machine_dep
 
 static const struct pl_field machine_set_fields[] = {
     METADATA(struct pl_machine_set),
+    PL_FIELD("spec.template.spec.version",                  F_STR, struct pl_machine_set, version),
+    PL_FIELD("spec.template.spec.bootstrap.configRef.kind", F_STR, struct pl_machine_set, bootstrap_config_kind),
 };
 PL_SHAPE(pl__machine_set_shape, struct pl_machine_set, machine_set_fields);
 
@@ -318,6 +351,71 @@ static bool write_external_etcd(struct pl_json_writer *w, const void *value)
     pl__json_close_array(w);
     pl__json_close_object(w);
     return true;
+}
+
+enum { FAILURE_DOMAINS_MAX = 1000 }; /* the API takes 100 */
+
+/* A list of objects with a name; in v1beta1 the names are the keys of an object. */
+static int read_failure_domains(struct pl_json *j, void *destination)
+{
+    struct pl_failure_domains *domains = destination;
+    bool by_name = pl__json_peek(j) == JSON_OBJECT;
+    struct pl_str name = { 0 };
+    int more = by_name ? pl__json_object(j) : pl__json_array(j);
+
+    domains->list.present = more == 0;
+    while ((more = by_name ? pl__json_key(j, &name) : pl__json_item(j)) > 0) {
+        uint32_t at = domains->list.count;
+        if (at == FAILURE_DOMAINS_MAX)
+            return pl__json_error(j, j->at, PL_INVALID, "more than %d failure domains",
+                                  FAILURE_DOMAINS_MAX);
+        domains->list.items =
+            pl__arena_grow(j->arena, domains->list.items, at * sizeof *domains->list.items,
+                           (at + 1) * sizeof *domains->list.items);
+        if (by_name)
+            domains->list.items[at].name = pl__str_copy(j->arena, name);
+        if (pl__json_decode(j, &failure_domain_shape, &domains->list.items[at]) < 0)
+            return -1;
+        domains->list.count++;
+    }
+    return more;
+}
+
+static bool write_failure_domains(struct pl_json_writer *w, const void *value)
+{
+    const struct pl_failure_domains *domains = value;
+
+    if (!w)
+        return domains->list.count > 0;
+    pl__json_open_array(w);
+    for (uint32_t i = 0; i < domains->list.count; i++)
+        pl__json_encode(w, &failure_domain_shape, &domains->list.items[i]);
+    pl__json_close_array(w);
+    return true;
+}
+
+static int read_int_or_string(struct pl_json *j, void *destination)
+{
+    struct pl_int_or_string *value = destination;
+
+    value->is_number = pl__json_peek(j) == JSON_NUMBER;
+    if (!value->is_number)
+        return pl__json_string(j, &value->text);
+    if (pl__json_int(j, &value->number) < 0)
+        return -1;
+    value->text = pl__str_format(j->arena, "%lld", (long long)value->number);
+    return 0;
+}
+
+static bool write_int_or_string(struct pl_json_writer *w, const void *value)
+{
+    const struct pl_int_or_string *v = value;
+
+    if (w && v->is_number)
+        pl__json_write_int(w, v->number);
+    else if (w)
+        pl__json_write_str(w, v->text);
+    return v->text.len > 0;
 }
 
 struct address_item {

@@ -26,8 +26,13 @@ struct pl_labels {
 struct pl_annotations {
     struct pl_str remediation_in_progress; /* on a KCP: JSON */
     struct pl_str remediation_for;         /* on a Machine: JSON */
+    struct pl_str revision;                /* on a MachineDeployment and its MachineSets */
+    struct pl_str skip_preflight_checks;   /* on a MachineSet: names joined by commas */
+    struct pl_str upgrade_step;            /* on a Cluster: the version its topology goes to next */
     bool remediate_machine;
     bool paused;
+    bool kcp_cleanup_hook;     /* on a Machine: its end waits for the control plane's leave */
+    bool other_terminate_hook; /* ... and for somebody else's */
 };
 
 struct pl_meta {
@@ -43,14 +48,25 @@ struct pl_meta {
     struct pl_annotations annotations;
 };
 
+struct pl_failure_domain {
+    struct pl_str name;
+    bool control_plane; /* may hold control plane Machines */
+};
+struct pl_failure_domains {
+    PL_LIST(struct pl_failure_domain) list;
+};
+
 struct pl_cluster {
     struct pl_meta meta;
+    struct pl_str control_plane_kind; /* spec.controlPlaneRef; empty: none */
+    struct pl_str control_plane_name;
     struct pl_str endpoint_host;
     int64_t endpoint_port;
     struct pl_str topology_version; /* spec.topology.version; empty: no topology */
     bool paused;
     bool infrastructure_provisioned;
     bool v1beta1_infrastructure_ready;
+    struct pl_failure_domains failure_domains; /* status.failureDomains */
     struct pl_conditions conditions;
     struct pl_conditions v1beta1_conditions;
 };
@@ -73,6 +89,7 @@ struct pl_external_etcd {
 struct pl_kcp {
     struct pl_meta meta;
     struct pl_str version;
+    struct pl_str status_version; /* the lowest of its Machines; empty: none is there yet */
     int64_t min_healthy_period_s; /* -1: not set */
     int64_t retry_period_s;       /* -1: not set */
     int64_t max_retry;            /* -1: not set */
@@ -92,14 +109,23 @@ struct pl_machine {
     struct pl_meta meta;
     struct pl_str provider_id;
     struct pl_str infrastructure_kind; /* spec.infrastructureRef.kind */
+    struct pl_str failure_domain;      /* spec.failureDomain */
     struct pl_str node_name;           /* status.nodeRef.name; empty: still provisioning */
     int64_t drain_started_ms;          /* status.deletion.nodeDrainStartTime */
     struct pl_conditions conditions;
     struct pl_conditions v1beta1_conditions;
 };
 
+/* "3" or "20%", as it was written. */
+struct pl_int_or_string {
+    struct pl_str text; /* empty: not set */
+    int64_t number;
+    bool is_number;
+};
+
 struct pl_machine_deployment {
     struct pl_meta meta;
+    struct pl_int_or_string max_in_flight; /* spec.remediation.maxInFlight */
     struct pl_replicas replicas;
     struct pl_conditions conditions;
     struct pl_conditions v1beta1_conditions;
@@ -107,6 +133,8 @@ struct pl_machine_deployment {
 
 struct pl_machine_set {
     struct pl_meta meta;
+    struct pl_str version;               /* spec.template.spec.version */
+    struct pl_str bootstrap_config_kind; /* spec.template.spec.bootstrap.configRef.kind */
 };
 
 struct pl_machine_health_check {

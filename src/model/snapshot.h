@@ -75,12 +75,22 @@ struct pl_objects {
     PL_LIST(struct pl_machine_health_check) machine_health_checks;
     PL_LIST(struct pl_machine_pool) machine_pools;
 
+    /* Control planes that are asked about but not judged: live, when a MachineDeployment is looked at. */
+    PL_LIST(struct pl_kcp) other_kcps;
+
     /* Nodes and Pods that stood outside any workload, before they are settled into one. */
     PL_LIST(struct pl_node) loose_nodes;
     PL_LIST(struct pl_pod) loose_pods;
 
     size_t count;
     size_t count_max;
+};
+
+/* An infrastructure machine template that a KubeadmControlPlane controls. Live only, and only once its
+ * deletion has come that far: files have no place for them. */
+struct pl_infra_template {
+    struct pl_str kind, name, uid;
+    struct pl_str path; /* of the object, in the API */
 };
 
 struct pl_snapshot {
@@ -90,6 +100,7 @@ struct pl_snapshot {
     int64_t grace_period_s; /* 0 until settled: the default then */
     struct pl_objects objects;
     PL_LIST(struct pl_workload) workloads;
+    PL_LIST(struct pl_infra_template) templates; /* of the one control plane that is looked at */
 };
 
 /* Of one control plane, and its Nodes and etcd members as well. etcd itself is at its best up to

@@ -62,7 +62,7 @@ enum pl_mode {
     LEAVE,       /* do not touch it */
 };
 
-enum pl_next { NEXT_NONE, NEXT_ERROR, NEXT_30S };
+enum pl_next { NEXT_NONE, NEXT_ERROR, NEXT_30S, NEXT_15S };
 
 enum pl_profile_mask { EVERY_PROFILE = 0, ONLY_TABLES = 1, ONLY_CLUSTER_API = 2 };
 

@@ -93,6 +93,19 @@ enum pl_remediation_action { REMEDIATION_DONE, REMEDIATION_REFUSE, REMEDIATION_G
 extern const struct pl_table pl__kcp_remediation;
 uint32_t pl__kcp_remediation_facts(const struct pl_remediation_facts *f);
 
+/* A Machine of a MachineSet that is marked for remediation (section 9, the end). */
+struct pl_machine_set_facts {
+    bool recovered, set_idle, old_revision, limit_unreadable, no_room, preflight_failed;
+};
+enum pl_machine_set_action {
+    MACHINE_SET_NONE,
+    MACHINE_SET_CLEAN,
+    MACHINE_SET_REFUSE,
+    MACHINE_SET_GO
+};
+extern const struct pl_table pl__machine_set_remediation;
+uint32_t pl__machine_set_remediation_facts(const struct pl_machine_set_facts *f);
+
 /* All of them, in the order in which they are printed. */
 extern const struct pl_table *const pl__tables[];
 extern const size_t pl__table_count;

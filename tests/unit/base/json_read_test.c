@@ -295,6 +295,41 @@ static void test_texts(void)
     }
 }
 
+static int read_raw(struct pl_json *j)
+{
+    struct pl_str raw;
+
+    return pl__json_raw(j, &raw);
+}
+
+/* It takes what the skip takes, says the same errors, and gives the very bytes. */
+static void test_raw(void)
+{
+    static const char *const values[] = { "{}",           "{ \"a\" : [1e400, \"\\u00e9\"] }",
+                                          "[ ]",          "-0.10",
+                                          "\"a \\\" b\"", "null",
+                                          "true",         "123456789012345678901234567890" };
+
+    for (size_t i = 0; i < sizeof text_rows / sizeof text_rows[0]; i++) {
+        const struct text_row *row = &text_rows[i];
+        CASE("raw text row %zu: %.*s", i, (int)row->len, row->text);
+        check_text(row, read_raw);
+    }
+    for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+        CASE("raw bytes of %s", values[i]);
+        struct pl_str text = pl__str_format(&arena, "{\"k\": \n%s\t,\"z\":0}", values[i]);
+        struct pl_str key, raw = { 0 };
+        struct pl_json j;
+        pl__json_init(&j, guarded_put(&guard, text), PL_STR("t"), &arena, 0, NULL);
+        CHECK_INT(pl__json_object(&j), 0);
+        CHECK_INT(pl__json_key(&j, &key), 1);
+        CHECK_INT(pl__json_raw(&j, &raw), 0);
+        CHECK_STR(raw, values[i]);
+        CHECK_INT(pl__json_key(&j, &key), 1);
+        CHECK_STR(key, "z");
+    }
+}
+
 /* Whatever the validating skip takes, the fast one takes, and ends at the same byte. */
 static void test_fast_skip_takes_rows(void)
 {
@@ -1126,11 +1161,50 @@ static void test_fast_skip_backslashes(void)
     }
 }
 
+/* Keys of a map by how they begin. */
+struct hooks {
+    bool own, others;
+};
+static const struct pl_field hook_fields[] = {
+    PL_FIELD("hook.a.io/own", F_PRESENT, struct hooks, own),
+    PL_FIELD("hook.a.io/", F_PREFIX, struct hooks, others),
+};
+static PL_SHAPE(hooks_shape, struct hooks, hook_fields);
+static const struct pl_field hooked_fields[] = {
+    PL_FIELD_SHAPE("annotations", F_MAP, struct hooks, own, &hooks_shape),
+};
+static PL_SHAPE(hooked_shape, struct hooks, hooked_fields);
+
+static void test_prefix(void)
+{
+    static const struct {
+        const char *keys;
+        bool own, others;
+    } cases[] = {
+        { "\"x\":\"\"", false, false },
+        { "\"hook.a.io/own\":\"\"", true, false },
+        { "\"hook.a.io/mine\":\"\",\"hook.a.io/yours\":{}", false, true },
+        { "\"hook.a.io/ow\":1,\"hook.a.io/own\":2,\"hook.a.io/owner\":3", true, true },
+        { "\"hook.a.io\":\"\",\"xhook.a.io/mine\":\"\"", false, false },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct hooks hooks = { false, false };
+        struct pl_json j;
+        CASE("keys that begin alike: %s", cases[i].keys)
+        struct pl_str text = pl__str_format(&arena, "{\"annotations\":{%s}}", cases[i].keys);
+        pl__json_init(&j, guarded_put(&guard, text), PL_STR("t.json"), &arena, 0, NULL);
+        CHECK(pl__json_decode(&j, &hooked_shape, &hooks) == 0);
+        CHECK_INT(hooks.own, cases[i].own);
+        CHECK_INT(hooks.others, cases[i].others);
+    }
+}
+
 int main(void)
 {
     pl__arena_init(&arena, NULL, 0);
     guarded_init(&guard, (size_t)1 << 20);
     test_texts();
+    test_raw();
     test_fast_skip_takes_rows();
     test_strings();
     test_string_lengths();
@@ -1150,6 +1224,7 @@ int main(void)
     test_fast_skip_agrees();
     test_fast_skip_truncated();
     test_fast_skip_backslashes();
+    test_prefix();
     guarded_release(&guard);
     pl__arena_release(&arena);
     return test_end("json_read");

@@ -460,6 +460,35 @@ static void test_round_trip(void)
     guarded_release(&guard);
 }
 
+static void test_raw(void)
+{
+    static const struct pl_str odd = PL_STR_INIT("{\"b\": [ 1e400,\t-0.10 ], \"\\u00e9\":null}");
+    static const char *const want[] = {
+        [JSON_COMPACT] =
+            "{\"a\\\"\":{\"b\": [ 1e400,\t-0.10 ], \"\\u00e9\":null},\"l\":[1,{\"b\": [ "
+            "1e400,\t-0.10 ], \"\\u00e9\":null}]}",
+        [JSON_PRETTY] =
+            "{\n  \"a\\\"\": {\"b\": [ 1e400,\t-0.10 ], \"\\u00e9\":null},\n  \"l\": [\n    "
+            "1,\n    {\"b\": [ 1e400,\t-0.10 ], \"\\u00e9\":null}\n  ]\n}",
+    };
+
+    for (int format = JSON_COMPACT; format <= JSON_PRETTY; format++) {
+        struct pl_json_writer w;
+        CASE("bytes that go over as they are, format %d", format)
+        writer_start(&w, (enum pl_json_format)format);
+        pl__json_open_object(&w);
+        pl__json_write_key_str(&w, (struct pl_str){ "a\"b", 2 }); /* a view, not a C string */
+        pl__json_write_raw(&w, odd);
+        pl__json_write_key(&w, "l");
+        pl__json_open_array(&w);
+        pl__json_write_int(&w, 1);
+        pl__json_write_raw(&w, odd);
+        pl__json_close_array(&w);
+        pl__json_close_object(&w);
+        CHECK_STR(pl__buf_str(&out), want[format]);
+    }
+}
+
 int main(void)
 {
     pl__arena_init(&arena, NULL, 0);
@@ -467,6 +496,7 @@ int main(void)
     test_strings();
     test_documents();
     test_tops();
+    test_raw();
     test_round_trip();
     pl__arena_release(&arena);
     return test_end("json_write");

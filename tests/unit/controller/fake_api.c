@@ -33,6 +33,8 @@ struct fake_call {
     bool end_after; /* when all bytes are out */
     const char *end_error;
     char endpoints[512]; /* of a call to etcd: Nodes, in order */
+    enum pl_etcd_call etcd_call;
+    uint64_t member_id;
 };
 
 struct fake_due {
@@ -282,6 +284,8 @@ static void render(struct fake_api *api, struct pl_buf *b, const struct fake_obj
         pl__buf_printf(b, ",\"annotations\":{%s}", o->annotations);
     if (o->owners)
         pl__buf_printf(b, ",\"ownerReferences\":[%s]", o->owners);
+    if (o->finalizers)
+        pl__buf_printf(b, ",\"finalizers\":[%s]", o->finalizers);
     pl__buf_add_lit(b, ",\"managedFields\":[{\"manager\":\"x\",\"fieldsV1\":{\"f:a\":{}}}]}");
     if (o->data)
         pl__buf_printf(b, ",\"data\":{%s}", o->data);
@@ -405,6 +409,7 @@ static void object_free(struct fake_object *o)
     free(o->labels);
     free(o->annotations);
     free(o->owners);
+    free(o->finalizers);
     free(o->spec);
     free(o->status);
     free(o->data);
@@ -1025,7 +1030,7 @@ static const struct pl_field applied_fields[] = {
 static PL_SHAPE(applied_shape, struct applied, applied_fields);
 
 struct apply {
-    struct pl_str version, kind, name;
+    struct pl_str version, kind, name, resource_version;
     PL_LIST(struct applied) conditions;
 };
 
@@ -1033,6 +1038,7 @@ static const struct pl_field apply_fields[] = {
     PL_FIELD("apiVersion", F_STR, struct apply, version),
     PL_FIELD("kind", F_STR, struct apply, kind),
     PL_FIELD("metadata.name", F_STR, struct apply, name),
+    PL_FIELD("metadata.resourceVersion", F_STR, struct apply, resource_version),
     PL_FIELD_SHAPE("status.conditions", F_LIST, struct apply, conditions, &applied_shape),
 };
 static PL_SHAPE(apply_shape, struct apply, apply_fields);
@@ -1127,6 +1133,11 @@ static void apply_serve(struct fake_api *api, struct fake_call *call, const stru
         answer_status(call, 404, "NotFound", "not found");
         return;
     }
+    if (a.resource_version.len &&
+        !pl__str_equal(a.resource_version, pl__str_format(&api->arena, "%" PRIu64, o->version))) {
+        answer_status(call, 409, "Conflict", "the object has been modified");
+        return;
+    }
     if (apply_merge(o, &a))
         fake_put(api, o);
     call->status = 200;
@@ -1189,6 +1200,11 @@ static void serve(struct fake_api *api, struct fake_call *call)
         answer_set(call, 201, "{}");
         return;
     }
+    if (api->others &&
+        api->others(
+            api, &(struct fake_request){ call->method, call->path, call->body ? call->body : "" },
+            &call->status, &call->answer))
+        return;
     if (r.resource < 0) {
         answer_set(call, 404, "404 page not found");
         return;
@@ -1287,7 +1303,7 @@ static void etcd_fill(struct fake_api *api, int server, struct etcd_lists *l,
     const struct fake_etcd *etcd = &api->servers[server].etcd;
     size_t count = members_of(api, server, l->members, MEMBERS_ROOM);
 
-    a->leader = count ? l->members[0].id : 0;
+    a->leader = etcd->leader ? etcd->leader : count ? l->members[0].id : 0;
     l->status_error = pl__str(etcd->status_error);
     a->errors = &l->status_error;
     a->error_count = etcd->status_error ? 1 : 0;
@@ -1334,8 +1350,18 @@ static struct pl_etcd_answer etcd_serve(struct fake_api *api, struct fake_call *
     if (a.failure == ETCD_OK && !a.node.len)
         a = (struct pl_etcd_answer){ .failure = ETCD_UNREACHABLE,
                                      .error = PL_STR("no member answers") };
-    if (a.failure == ETCD_OK)
+    if (a.failure == ETCD_OK && call->etcd_call != ETCD_OBSERVE && api->etcd_change) {
+        struct pl_etcd_endpoint node = { .node = a.node };
+        api->etcd_change(api,
+                         &(struct pl_action){ .server = (uint32_t)call->server,
+                                              .call = call->etcd_call,
+                                              .member_id = call->member_id,
+                                              .endpoints = &node,
+                                              .endpoint_count = 1 },
+                         &a);
+    } else if (a.failure == ETCD_OK) {
         etcd_fill(api, call->server, lists, &a);
+    }
     return a;
 }
 
@@ -1525,6 +1551,8 @@ static struct fake_call *call_start(struct fake_api *api, const struct pl_action
     call->handle = a->server;
     call->watch = a->type == ACTION_WATCH;
     call->etcd = a->type == ACTION_ETCD;
+    call->etcd_call = a->call;
+    call->member_id = a->member_id;
     call->method = copy_text(method, strlen(method));
     call->path = copy_text(a->path.ptr, a->path.len);
     call->body = copy_text(a->body.ptr, a->body.len);
@@ -1569,7 +1597,11 @@ static void request_start(struct fake_api *api, const struct pl_action *a)
             free(o->last_patch);
             o->last_patch = copy_text(a->body.ptr, a->body.len);
         }
-        if (!a->content_type || strcmp(a->content_type, "application/apply-patch+yaml") != 0)
+        bool applies = strstr(call->path, "force=true") != NULL;
+        const char *type = applies                              ? "application/apply-patch+yaml"
+                           : a->body.len && *a->body.ptr == '[' ? "application/json-patch+json"
+                                                                : "application/merge-patch+json";
+        if (!a->content_type || strcmp(a->content_type, type) != 0)
             offence(api, "content type of %s", call->path);
     }
     schedule(api, call, api->now.mono_ms + latency(api));
@@ -1816,6 +1848,36 @@ static void frozen_free(struct fake_frozen *f)
     free(f);
 }
 
+static void calls_free(struct fake_api *api)
+{
+    for (size_t i = 0; i < api->call_count; i++) {
+        struct fake_call *call = api->calls[i];
+        free(call->method);
+        free(call->path);
+        free(call->body);
+        free(call->answer);
+        free(call->out);
+        free(call);
+    }
+    api->call_count = 0;
+}
+
+size_t fake_crash(struct fake_api *api)
+{
+    size_t blocks;
+
+    for (size_t i = 0; i < api->call_count; i++)
+        call_end(api, api->calls[i]);
+    blocks = fake_end(api);
+    calls_free(api);
+    free(api->calls);
+    api->calls = NULL;
+    api->heap_count = 0;
+    api->handle_count = 1;
+    api->stopped = false;
+    return blocks;
+}
+
 void fake_free(struct fake_api *api)
 {
     fake_end(api);
@@ -1830,15 +1892,7 @@ void fake_free(struct fake_api *api)
         free(s->history);
         free(s->buckets);
     }
-    for (size_t i = 0; i < api->call_count; i++) {
-        struct fake_call *call = api->calls[i];
-        free(call->method);
-        free(call->path);
-        free(call->body);
-        free(call->answer);
-        free(call->out);
-        free(call);
-    }
+    calls_free(api);
     for (struct fake_frozen *f = api->frozen, *next; f; f = next) {
         next = f->next;
         frozen_free(f);

@@ -40,7 +40,7 @@ struct fake_object {
     char namespace_[64], name[96], uid[48];
     uint64_t version;
     int64_t generation, created_ms, deleted_ms;
-    char *labels, *annotations, *owners; /* inside of the braces or brackets; NULL: none */
+    char *labels, *annotations, *owners, *finalizers; /* inside of the braces or brackets; NULL: none */
     char *spec, *status, *data;          /* the same; status without conditions */
     struct fake_condition conditions[FAKE_CONDITIONS_MAX];
     int condition_count;
@@ -80,6 +80,7 @@ struct fake_etcd {
     uint32_t slow_ms; /* ... or takes so long */
     const char *down; /* Nodes whose member does not answer: "n0 n2" */
     const char *key;  /* the CA's key that works; NULL: any */
+    uint64_t leader;  /* 0: the first */
 
     int observations, trusts;
     char asked[512];   /* the Nodes of the last call, in order */
@@ -129,8 +130,19 @@ struct fake_options {
     uint32_t answers_cancelled_percent; /* cancelled requests answer all the same */
 };
 
+/* A request that changes something besides conditions, or asks for something else than the known kinds. */
+struct fake_request {
+    const char *method, *path, *body;
+};
+
 struct fake_api {
     struct fake_options options;
+    /* Who answers those, with a status and a text to be freed; false: nobody. NULL: there are none. */
+    bool (*others)(struct fake_api *api, const struct fake_request *r, int *status, char **answer);
+    /* Who carries out calls that change etcd; the answer is a good one before. NULL: there are none. */
+    void (*etcd_change)(struct fake_api *api, const struct pl_action *a,
+                        struct pl_etcd_answer *answer);
+    void *user;
     struct fake_server *servers;
     int server_count;
     struct pl_controller *controller;
@@ -180,6 +192,8 @@ void fake_step(struct fake_api *api, const struct pl_event *event);
 
 /* Frees the controller; how many blocks of its memory are left is the result. */
 size_t fake_end(struct fake_api *api);
+/* The same at any moment: what is on its way is lost. Another controller may be started. */
+size_t fake_crash(struct fake_api *api);
 void fake_free(struct fake_api *api);
 
 /* --- objects ---------------------------------------------------------------------------------- */

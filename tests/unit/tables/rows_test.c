@@ -15,6 +15,8 @@
  *       does    deleted=cp-1 ...                      the step, for cp/Deleting and cp/remediation
  *       owners  cp-1=MachineDeleting                  every OwnerRemediated after the step
  *
+ * "md-1/machine-set" is what becomes of that Machine of a MachineDeployment; "-": nothing was decided.
+ *
  * "tables", "cluster-api-1.12" or "both" begin an expectation; what follows belongs to it. "-" for the
  * row means that the condition is not there; for a status, that it is not looked at.
  *
@@ -113,7 +115,7 @@ static bool is_about(size_t table, uint32_t i, const struct expectation *e)
     if (!decided[table][i])
         return false;
     if (rule->mode == LEAVE) /* a step that leaves OwnerRemediated as it is, or a kept condition */
-        return t == &pl__kcp_remediation || e->kept;
+        return t == &pl__kcp_remediation || t == &pl__machine_set_remediation || e->kept;
     return strcmp(pl_status_name(says->status), e->status) == 0 &&
            strcmp(says->reason, e->reason) == 0 && fits(says->message, pl__str(e->message));
 }
@@ -237,6 +239,29 @@ static void remediation_check(const struct pl_report *report, const struct expec
     }
 }
 
+static void machine_set_check(const struct pl_report *report, const struct expectation *e,
+                              char *does)
+{
+    const struct pl_machine_set_step *s = NULL;
+
+    for (size_t i = 0; i < report->machine_set_count; i++) {
+        if (pl__str_equal(report->machine_sets[i].machine, pl__str(e->object)))
+            s = &report->machine_sets[i];
+    }
+    CHECK((s == NULL) == (strcmp(e->row, "-") == 0));
+    if (!s)
+        return;
+    CHECK_STR(s->machine_deployment, "md");
+    CHECK_STR(s->machine_set, "md-1");
+    CHECK_STR(pl__str(s->row), e->row);
+    CHECK_STR(pl__str(pl_status_name(s->status)), strcmp(e->status, "-") == 0 ? "" : e->status);
+    CHECK_STR(s->reason, strcmp(e->reason, "-") == 0 ? "" : e->reason);
+    CHECK_STR(s->message, e->message);
+    append(does, "%s%s", s->recovered ? " recovered" : "", s->deleted ? " deleted" : "");
+    if (s->requeue_after_ms)
+        append(does, " requeue=%llds", (long long)s->requeue_after_ms / 1000);
+}
+
 static void verdict_check(const struct pl_report *report, const struct expectation *e, char *does)
 {
     const struct pl_verdict *v = verdict_find(report, e);
@@ -283,6 +308,8 @@ static void expectation_check(struct world *w, const char *file, const char *nam
         CHECK_INT(report->requeue_with_error, e->error);
         if (strcmp(e->condition, "remediation") == 0)
             remediation_check(report, e, does);
+        else if (strcmp(e->condition, "machine-set") == 0)
+            machine_set_check(report, e, does);
         else
             verdict_check(report, e, does);
         squeeze(does);
@@ -503,9 +530,11 @@ static void coverage_check(size_t table)
 int main(void)
 {
     static const char *const files[] = {
-        "kcp_etcd_healthy.vec", "kcp_components_healthy.vec", "kcp_deleting.vec",
-        "kcp_remediating.vec",  "md_remediating.vec",         "ladder.vec",
-        "pod_healthy.vec",      "etcd_member_healthy.vec",    "kcp_remediation.vec",
+        "kcp_etcd_healthy.vec", "kcp_components_healthy.vec",
+        "kcp_deleting.vec",     "kcp_remediating.vec",
+        "md_remediating.vec",   "ladder.vec",
+        "pod_healthy.vec",      "etcd_member_healthy.vec",
+        "kcp_remediation.vec",  "machine_set_remediation.vec",
     };
     struct world *w = world_new();
 
