@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Finds or builds what the end-to-end rig runs: e2e-binaries.sh [NAME...]
+# Finds or builds what the end-to-end rig runs: e2e-binaries.sh [--cached] [NAME...]
 #
-#   NAME: kube-apiserver kubectl etcd etcdctl proxy workloads capi-manager
-#         (default: all but capi-manager)
+#   NAME: kube-apiserver kubectl etcd etcdctl proxy workloads kubelet
+#         capi-manager etcd-3.5 etcd-3.6 (only when named)
+#   --cached: build nothing; what is not there yet cannot be had
 #
 # Prints one line NAME=PATH each on stdout, everything else on stderr. KUBEBUILDER_ASSETS wins over
 # PATH, PATH over a build of our own. Built ones lie in PLIMSOLL_CACHE (default
@@ -118,6 +119,7 @@ built() {
     hash=$(cd "$dir" && find . -maxdepth 1 -type f \( -name '*.go' -o -name 'go.*' \) | sort | xargs cat | sha256sum | cut -c 1-12)
     path=$cache/$name-$hash
     if [ ! -x "$path" ]; then
+        [ "$cached" = false ] || give_up "$name was not built yet"
         find_go "$(sed -n 's/^go \([0-9.]*\).*/\1/p' "$dir/go.mod")"
         mkdir -p "$cache"
         # Two builds at a time would each take twice as long.
@@ -137,17 +139,22 @@ built() {
     echo "$name=$path"
 }
 
-[ $# -gt 0 ] || set -- kube-apiserver kubectl etcd etcdctl proxy workloads
+cached=false
+if [ "${1:-}" = --cached ]; then
+    cached=true
+    shift
+fi
+[ $# -gt 0 ] || set -- kube-apiserver kubectl etcd etcdctl proxy workloads kubelet
 for name in "$@"; do
     case $name in
     kube-apiserver | kubectl) found "$name" || built "$name" "tests/e2e/$name" ;;
     etcd) packaged etcd etcd-server ;;
     # KUBEBUILDER_ASSETS has no etcdctl; only one case wants it and says so without.
     etcdctl) packaged etcdctl etcd-client ;;
-    proxy | workloads) built "$name" "tests/e2e/$name" ;;
+    proxy | workloads | kubelet | etcd-3.5 | etcd-3.6) built "$name" "tests/e2e/$name" ;;
     capi-manager) built "$name" tests/e2e/capi-manager sigs.k8s.io/cluster-api/controlplane/kubeadm ;;
     *)
-        say "usage: tools/e2e-binaries.sh [kube-apiserver|kubectl|etcd|etcdctl|proxy|workloads|capi-manager]..."
+        say "usage: tools/e2e-binaries.sh [--cached] [kube-apiserver|kubectl|etcd|etcdctl|proxy|workloads|kubelet|capi-manager|etcd-3.5|etcd-3.6]..."
         exit 1
         ;;
     esac

@@ -2,7 +2,7 @@
 # Runs every benchmark of a build directory: run-bench.sh BUILD [ARGS...], e.g. --json FILE, --quick.
 #
 # First the engine; then, where a kube-apiserver can be had, the live controller on it with a fleet of
-# BENCH_CLUSTERS workload clusters (300; with --quick 20).
+# BENCH_CLUSTERS workload clusters (300; with --quick 20), and what looking at a real etcd costs it.
 set -euo pipefail
 
 build=$1
@@ -21,7 +21,8 @@ if [ "$count" -eq 0 ]; then
 fi
 
 clusters=${BENCH_CLUSTERS:-300}
-case " $* " in *' --quick '*) clusters=${BENCH_CLUSTERS:-20} ;; esac
+observations=1000
+case " $* " in *' --quick '*) clusters=${BENCH_CLUSTERS:-20} observations=100 ;; esac
 small=$((clusters < 100 ? clusters : 100))
 root=$(cd "$(dirname "$0")/.." && pwd)
 code=0
@@ -29,6 +30,8 @@ code=0
 if [ "$code" -eq 0 ]; then
     echo
     PLIMSOLL=$(realpath "$build/plimsoll") python3 "$root/tests/e2e/bench.py" --clusters "$clusters" --latency-clusters "$small"
+    echo
+    PLIMSOLL=$(realpath "$build/plimsoll") python3 "$root/tests/e2e/bench_etcd.py" --observations "$observations"
 elif [ "$code" -ne 77 ]; then # 77: it has said in a line what would help
     exit "$code"
 fi

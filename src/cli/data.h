@@ -15,6 +15,7 @@ struct pl_data {
 void pl__data_open(struct pl_data *data, struct pl_cli *cli, bool first);
 void pl__data_close(struct pl_data *data);
 
+/* An item of an array has no key: NULL. */
 void pl__data_str(struct pl_data *data, const char *key, struct pl_str value);
 void pl__data_text(struct pl_data *data, const char *key, const char *value);
 void pl__data_int(struct pl_data *data, const char *key, int64_t value);

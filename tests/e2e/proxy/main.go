@@ -296,6 +296,9 @@ type cutter struct {
 
 func (c *cutter) WriteHeader(code int) { c.code = code; c.ResponseWriter.WriteHeader(code) }
 func (c *cutter) Flush()               { c.ResponseWriter.(http.Flusher).Flush() }
+
+// Unwrap lets the reverse proxy take the connection over, for port-forwards.
+func (c *cutter) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 func (c *cutter) Write(b []byte) (int, error) {
 	if c.left < 0 {
 		return c.ResponseWriter.Write(b)

@@ -20,16 +20,21 @@ def _read(path, mode="r"):
 
 
 class Authority:
-    """A CA. Client and serving certificates come with any validity, down to seconds."""
+    """A CA. Client and serving certificates come with any validity, down to seconds.
 
-    def __init__(self, directory, name="rig-ca"):
+    rsa: its key is RSA in PKCS#1, as Cluster API makes it; else elliptic in PKCS#8."""
+
+    def __init__(self, directory, name="rig-ca", rsa=False):
         self.dir = directory
         os.makedirs(directory, exist_ok=True)
         self.cert = os.path.join(directory, "ca.crt")
         self.key = os.path.join(directory, "ca.key")
         self.serial = 0
-        _openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                 "-days", "3650", "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.cert,
+        if rsa:
+            _openssl("genrsa", "-traditional", "-out", self.key, "2048")
+        else:
+            _openssl("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", self.key)
+        _openssl("req", "-x509", "-new", "-key", self.key, "-days", "3650", "-subj", f"/CN={name}", "-out", self.cert,
                  "-addext", "keyUsage=critical,keyCertSign,cRLSign,digitalSignature")
 
     def issue(self, name, subject, sans=(), seconds=365 * 86400, usage="clientAuth"):

@@ -107,6 +107,11 @@ class Process:
             fields = f.read().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def cpu_microseconds(self):
+        """The same, finer: what the scheduler counted for its only thread that works."""
+        with open(f"/proc/{self.pid}/schedstat", encoding="ascii") as f:
+            return int(f.read().split()[0]) / 1e3
+
     def memory_kib(self, key="VmRSS"):
         with open(f"/proc/{self.pid}/status", encoding="ascii", errors="replace") as f:
             for line in f:
@@ -187,10 +192,27 @@ def wait_for(what, probe, timeout=30.0, every=0.05):
         time.sleep(every)
 
 
+_FINDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "tools", "e2e-binaries.sh")
+
+
 def binaries(*names):
     """Paths by name from tools/e2e-binaries.sh; exits as it does when something cannot be had."""
-    script = os.path.join(os.path.dirname(__file__), "..", "..", "..", "tools", "e2e-binaries.sh")
-    done = subprocess.run([script, *names], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run([_FINDER, *names], stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode != 0:
         sys.exit(done.returncode)
     return dict(line.split("=", 1) for line in done.stdout.split())
+
+
+class LeftOut(Exception):
+    """A case cannot run here, and need not."""
+
+
+def optional_binary(name):
+    """The path of one that most cases do without; LeftOut where it cannot be had. Only CI waits for a build."""
+    cached = [] if os.environ.get("CI") == "true" else ["--cached"]
+    done = subprocess.run([_FINDER, *cached, name], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode == 77:
+        raise LeftOut(f"needs {name}; tools/e2e-binaries.sh {name} builds it")
+    if done.returncode != 0:
+        raise RuntimeError(f"{_FINDER} {name}: {done.returncode}")
+    return done.stdout.strip().split("=", 1)[1]

@@ -3,6 +3,7 @@
 import time
 
 from .client import ApiError
+from .pki import pem_data
 from .servers import encode
 
 COMPONENTS = ("kube-apiserver", "kube-controller-manager", "kube-scheduler")
@@ -59,16 +60,18 @@ class World:
     """One Cluster. The workload side is a real API server, or another URL that plays one."""
 
     def __init__(self, api, name, workload=None, namespace="default", machines=3, workers=2, external_etcd=True,
-                 labels=None, kubeconfig=None, initialized=True, endpoint=True, bare=False, owns_kubeconfig=True):
+                 labels=None, kubeconfig=None, initialized=True, endpoint=True, bare=False, owns_kubeconfig=True,
+                 kubelet=None, addresses=None, nodes=None):
         self.api, self.name, self.namespace, self.workload = api, name, namespace, workload
         self.inside = workload.admin if workload else None
         self.labels = dict(labels or {})
         self.external_etcd = external_etcd
         self.owns_kubeconfig = owns_kubeconfig
+        self.kubelet, self.addresses = kubelet, addresses or {}
         self.kcp_name = name + "-cp"
         self.md_name = name + "-md"
         self.machines = [f"{name}-cp-{i}" for i in range(machines)]
-        self.nodes = {m: m.replace("-cp-", "-node-") for m in self.machines}
+        self.nodes = dict(zip(self.machines, nodes)) if nodes else {m: m.replace("-cp-", "-node-") for m in self.machines}
         self.workers = [f"{name}-md-{i}" for i in range(workers)]
         self.components = COMPONENTS + (() if external_etcd else ("etcd",))
         self._namespace()
@@ -83,8 +86,8 @@ class World:
                 self.create_node(self.nodes[machine])
                 for component in self.components:
                     self.create_pod(component, self.nodes[machine])
-        for index, machine in enumerate(self.machines):
-            self._machine(machine, index)
+        for machine in self.machines:
+            self.api.create("machines", self._control_plane_machine(machine, self.nodes[machine]))
         if workers:
             self._deployment()
 
@@ -159,10 +162,10 @@ class World:
                     "conditions": [condition("InfrastructureReady", "True", "Ready"),
                                    condition("BootstrapConfigReady", "True", "Ready"), *extra]}}
 
-    def _machine(self, name, index):
+    def _control_plane_machine(self, name, node):
         meta = self.meta(name, self.kcp, **{"cluster.x-k8s.io/control-plane": "",
                                             "cluster.x-k8s.io/control-plane-name": self.kcp_name})
-        self.api.create("machines", self._machine_body(name, meta, self.nodes[name], f"dev:///{self.nodes[name]}"))
+        return self._machine_body(name, meta, node, f"dev:///{self.nodes[name]}")
 
     def _deployment(self):
         match = {"cluster.x-k8s.io/deployment-name": self.md_name}
@@ -188,9 +191,15 @@ class World:
 
     def write_kubeconfig(self, text):
         """Makes or replaces the Secret that leads to the workload cluster."""
-        name = self.name + "-kubeconfig"
+        self._write_secret(self.name + "-kubeconfig", {"value": encode(text)})
+
+    def write_etcd_ca(self, authority):
+        """Makes or replaces the Secret with the CA of the cluster's etcd."""
+        self._write_secret(self.name + "-etcd", {"tls.crt": pem_data(authority.cert), "tls.key": pem_data(authority.key)})
+
+    def _write_secret(self, name, data):
         body = {"apiVersion": "v1", "kind": "Secret", "metadata": self.meta(name, self.kcp if self.owns_kubeconfig else None),
-                "type": "cluster.x-k8s.io/secret", "data": {"value": encode(text)}}
+                "type": "cluster.x-k8s.io/secret", "data": data}
         if self.api.find("secrets", self.namespace, name):
             self.api.patch("secrets", self.namespace, name, {"data": body["data"]})
         else:
@@ -199,12 +208,16 @@ class World:
     # --- inside the workload cluster
 
     def create_node(self, name):
+        status = {"conditions": [self._node_ready("True", "KubeletReady")]}
+        if self.kubelet or self.addresses:
+            status["addresses"] = [{"type": "InternalIP", "address": self.addresses.get(name, "127.0.0.1")}]
+        if self.kubelet:
+            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": self.kubelet.port}}
         self.inside.create("nodes", {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": {"node-role.kubernetes.io/control-plane": "",
                                                   "kubernetes.io/hostname": name}},
-            "spec": {"providerID": f"dev:///{name}"},
-            "status": {"conditions": [self._node_ready("True", "KubeletReady")]}})
+            "spec": {"providerID": f"dev:///{name}"}, "status": status})
 
     @staticmethod
     def _node_ready(status, reason):
@@ -281,6 +294,31 @@ class World:
     def set_kcp_conditions(self, *new, drop=()):
         return self.set_conditions("kubeadmcontrolplanes", self.kcp_name, *new, drop=drop)
 
+    def add_machine(self, name, node=None):
+        """One more control plane Machine; without a Node it is still being provisioned."""
+        self.machines.append(name)
+        self.nodes[name] = name.replace("-cp-", "-node-")
+        body = self._control_plane_machine(name, node)
+        if node is None:
+            del body["status"]["nodeRef"]
+            body["status"]["phase"] = "Provisioning"
+        self.api.create("machines", body)
+
+    def add_worker(self, name):
+        """A Machine that belongs to the Cluster and to nobody else."""
+        self.api.create("machines", self._machine_body(name, self.meta(name, self.cluster), name, f"dev:///{name}"))
+
+    def remove_machine(self, name):
+        """The Machine and, where there are any, its Node and Pods."""
+        self.delete("machines", name)
+        self.finish("machines", name)
+        self.machines.remove(name)
+        node = self.nodes.pop(name)
+        if self.inside:
+            for component in self.components:
+                self.delete_pod(component, node)
+            self.delete_node(node)
+
     def mark_unhealthy(self, machine, to_remediate=True, message="Node is gone"):
         new = [condition("HealthCheckSucceeded", "False", "UnhealthyNode", message, ago=60)]
         if to_remediate:
@@ -311,7 +349,8 @@ class World:
         api, ns = self.api, self.namespace
         selector = f"cluster.x-k8s.io/cluster-name={self.name}"
         for resource in ("machines", "machinesets", "machinedeployments", "machinehealthchecks", "machinepools",
-                         "kubeadmcontrolplanes", "devclusters", "devmachinetemplates", "secrets"):
+                         "kubeadmcontrolplanes", "kubeadmconfigs", "devclusters", "devmachines", "devmachinetemplates",
+                         "secrets"):
             for obj in api.list(resource, ns, labelSelector=selector):
                 name = obj["metadata"]["name"]
                 api.delete(resource, ns, name)

@@ -1,0 +1,3 @@
+module plimsoll.dev/tests/e2e/kubelet
+
+go 1.24
