@@ -346,7 +346,7 @@ static int object_read(struct pl_informer *i, struct pl_json *j, void **object)
     *object = pl__arena_alloc(&i->controller->reading, r->shape->size);
     j->err = &error; // cppcheck-suppress autoVariables ; set back below, on every path
     if (r->model_kind >= 0)
-        status = pl__object_decode(j, (enum pl_kind)r->model_kind, i->on_fallback, *object);
+        status = pl__object_decode(j, (enum pl_model_kind)r->model_kind, i->on_fallback, *object);
     else
         status = pl__json_decode(j, r->shape, *object);
     if (status == 0) {

@@ -57,7 +57,7 @@ struct pl_resource {
     const char *selector;   /* percent-encoded label selector; NULL: none */
     const char *namespace_; /* fixed; NULL: the controller's option */
     const struct pl_shape *shape;
-    int model_kind; /* enum pl_kind; -1: none of the model's */
+    int model_kind; /* enum pl_model_kind; -1: none of the model's */
     bool cluster_scoped;
     bool optional; /* a server that does not know it has none of it */
 };

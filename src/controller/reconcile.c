@@ -749,7 +749,7 @@ void pl__answer_cache(struct pl_controller *c, enum pl_resource_id resource, str
     pl__arena_reset(&c->reading);
     void *object = pl__arena_alloc(&c->reading, r->shape->size);
     pl__json_init(&j, body, PL_STR("answer"), &c->reading, 64, NULL);
-    if (pl__object_decode(&j, (enum pl_kind)r->model_kind, false, object) < 0)
+    if (pl__object_decode(&j, (enum pl_model_kind)r->model_kind, false, object) < 0)
         return;
     const struct pl_meta *meta = object;
     const struct pl_item *known =

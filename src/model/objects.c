@@ -484,17 +484,17 @@ bool pl__pod_is_static(void *pod)
     return false;
 }
 
-const char *pl__kind_name(enum pl_kind kind)
+const char *pl__kind_name(enum pl_model_kind kind)
 {
     return kind < KIND_COUNT ? kinds[kind].name.ptr : "";
 }
 
-const char *pl__kind_group(enum pl_kind kind)
+const char *pl__kind_group(enum pl_model_kind kind)
 {
     return kinds[kind].group.ptr;
 }
 
-const struct pl_shape *pl__kind_shape(enum pl_kind kind)
+const struct pl_shape *pl__kind_shape(enum pl_model_kind kind)
 {
     return kinds[kind].shape;
 }
@@ -561,7 +561,7 @@ static int kcp_settle(struct pl_kcp *kcp, bool v1beta1, const char **what)
     return 0;
 }
 
-int pl__object_settle(enum pl_kind kind, void *object, bool v1beta1, const char **what)
+int pl__object_settle(enum pl_model_kind kind, void *object, bool v1beta1, const char **what)
 {
     switch (kind) {
     case KIND_CLUSTER: {
@@ -589,7 +589,7 @@ int pl__object_settle(enum pl_kind kind, void *object, bool v1beta1, const char 
     }
 }
 
-int pl__object_decode(struct pl_json *j, enum pl_kind kind, bool v1beta1, void *object)
+int pl__object_decode(struct pl_json *j, enum pl_model_kind kind, bool v1beta1, void *object)
 {
     const char *where = j->at;
     const char *what = "";

@@ -192,7 +192,7 @@ bool pl__pod_is_static(void *pod);
 extern const struct pl_str pl__static_pods[POD_COUNT];
 
 /* The kinds of objects that are read. */
-enum pl_kind {
+enum pl_model_kind {
     KIND_CLUSTER,
     KIND_KCP,
     KIND_MACHINE,
@@ -206,9 +206,9 @@ enum pl_kind {
     KIND_OTHER = KIND_COUNT, /* known to nobody here: skipped */
 };
 
-const char *pl__kind_name(enum pl_kind kind);
-const char *pl__kind_group(enum pl_kind kind); /* "cluster.x-k8s.io"; empty: the core group */
-const struct pl_shape *pl__kind_shape(enum pl_kind kind);
+const char *pl__kind_name(enum pl_model_kind kind);
+const char *pl__kind_group(enum pl_model_kind kind); /* "cluster.x-k8s.io"; empty: the core group */
+const struct pl_shape *pl__kind_shape(enum pl_model_kind kind);
 
 /* Which kind it is. KIND_OTHER for what we do not read; -1 for a kind of ours in a version that we
  * cannot read. `v1beta1` is set for objects in the old form. */
@@ -216,10 +216,10 @@ int pl__kind_find(struct pl_str api_version, struct pl_str kind, bool *v1beta1);
 
 /* Brings a freshly decoded object into v1beta2 form. 0, or -1 when a field has no sensible value;
  * `what` then names it. */
-int pl__object_settle(enum pl_kind kind, void *object, bool v1beta1, const char **what);
+int pl__object_settle(enum pl_model_kind kind, void *object, bool v1beta1, const char **what);
 
 /* Reads one object of that kind into a zeroed struct and settles it. 0, or -1 with an error. */
-int pl__object_decode(struct pl_json *j, enum pl_kind kind, bool v1beta1, void *object);
+int pl__object_decode(struct pl_json *j, enum pl_model_kind kind, bool v1beta1, void *object);
 
 /* Whether the reference names this object: by uid when both sides have one, else by name. */
 bool pl__owner_is(const struct pl_owner_reference *owner, struct pl_str kind,

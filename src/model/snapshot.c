@@ -210,7 +210,7 @@ static int read_pod_errors(struct pl_json *j, void *destination)
 /* --- objects ----------------------------------------------------------------------------------- */
 
 /* Where objects of a kind are kept. */
-static struct pl_list *list_of(struct pl_objects *o, enum pl_kind kind)
+static struct pl_list *list_of(struct pl_objects *o, enum pl_model_kind kind)
 {
     switch (kind) {
     case KIND_CLUSTER:
@@ -294,7 +294,8 @@ static int heading_read(struct pl_json *j, struct heading *h)
     return -1;
 }
 
-static int object_read(struct pl_json *j, struct pl_objects *o, enum pl_kind kind, bool v1beta1)
+static int object_read(struct pl_json *j, struct pl_objects *o, enum pl_model_kind kind,
+                       bool v1beta1)
 {
     struct pl_list *list = list_of(o, kind);
     const struct pl_shape *shape = pl__kind_shape(kind);
@@ -335,7 +336,7 @@ static int any_object_read(struct pl_json *j, struct pl_objects *o, const struct
                               "expected v1beta2 or v1beta1 (Node and Pod: v1)",
                               PL_STR_ARG(h.kind), PL_STR_ARG(h.api_version));
     if (kind != KIND_OTHER)
-        return object_read(j, o, (enum pl_kind)kind, v1beta1);
+        return object_read(j, o, (enum pl_model_kind)kind, v1beta1);
 
     if (!pl__str_ends_with(h.kind, PL_STR("List")) || assumed)
         return pl__json_skip(j);
@@ -527,7 +528,7 @@ static bool write_pod_errors(struct pl_json_writer *w, const void *value)
 }
 
 /* The management kinds, in the order in which they are written and settled. */
-static const enum pl_kind managed[] = {
+static const enum pl_model_kind managed[] = {
     KIND_CLUSTER,      KIND_KCP,     KIND_MACHINE_DEPLOYMENT,
     KIND_MACHINE_SET,  KIND_MACHINE, KIND_MACHINE_HEALTH_CHECK,
     KIND_MACHINE_POOL,
@@ -535,7 +536,7 @@ static const enum pl_kind managed[] = {
 enum { MANAGED_COUNT = sizeof managed / sizeof managed[0] };
 
 /* Objects are written in v1beta2 form, whatever they were read from. */
-static void object_write(struct pl_json_writer *w, enum pl_kind kind, const void *object)
+static void object_write(struct pl_json_writer *w, enum pl_model_kind kind, const void *object)
 {
     pl__json_open_object(w);
     pl__json_write_key(w, "apiVersion");

@@ -177,7 +177,8 @@ static const char *const objects[KIND_COUNT] = {
 };
 
 /* The object of that kind, decoded into the arena. */
-static void *decoded(struct pl_arena *arena, enum pl_kind kind, const char *text, bool v1beta1)
+static void *decoded(struct pl_arena *arena, enum pl_model_kind kind, const char *text,
+                     bool v1beta1)
 {
     void *object = pl__arena_alloc(arena, pl__kind_shape(kind)->size);
     struct pl_error *err = NULL;
@@ -189,7 +190,7 @@ static void *decoded(struct pl_arena *arena, enum pl_kind kind, const char *text
     return object;
 }
 
-static void every_kind(enum pl_kind kind)
+static void every_kind(enum pl_model_kind kind)
 {
     const struct pl_shape *shape = pl__kind_shape(kind);
     struct pl_arena source, other;
@@ -264,7 +265,7 @@ static void strings_are_shared(void)
 static void older_form(void)
 {
     static const char text[] = "{" META ",\"status\":{\"v1beta2\":{" CONDITIONS "}}}";
-    static const enum pl_kind kinds[] = { KIND_KCP, KIND_MACHINE, KIND_MACHINE_DEPLOYMENT };
+    static const enum pl_model_kind kinds[] = { KIND_KCP, KIND_MACHINE, KIND_MACHINE_DEPLOYMENT };
     struct pl_arena arena;
 
     pl__arena_init(&arena, NULL, 0);
@@ -354,7 +355,7 @@ static void interned(void)
 int main(void)
 {
     for (int kind = 0; kind < KIND_COUNT; kind++)
-        every_kind((enum pl_kind)kind);
+        every_kind((enum pl_model_kind)kind);
     strings_are_shared();
     older_form();
     nothing_at_all();
