@@ -60,6 +60,16 @@ enum pl_option_id {
     OPT_BURST,
     OPT_VERBOSITY,
     OPT_LOGGING_FORMAT,
+    /* The playground. */
+    OPT_CLUSTERS,
+    OPT_REPLICAS,
+    OPT_WORKERS,
+    OPT_SHARED_ETCD,
+    OPT_TOUR,
+    OPT_DATA,
+    OPT_PORT,
+    OPT_LISTEN,
+    OPT_TOKEN_FILE,
     OPT_COUNT,
 };
 

@@ -567,17 +567,20 @@ int pl__driver_new(const struct pl_driver_options *options, struct pl_arena *are
 {
     struct pl_driver *d = allocate(sizeof *d);
 
-    d->loop = pl__loop_new();
+    d->loop = options->loop ? options->loop : pl__loop_new();
     d->started_ms = pl__loop_wall_ms();
     d->etcd_options = options->etcd;
     d->turn = options->turn;
     d->user = options->user;
     pl__arena_init(&d->arena, NULL, 1024);
-    start_handles(d);
     if (open_management(d, options, arena, err) < 0) {
-        pl__driver_free(d);
+        if (!options->loop)
+            pl__loop_free(d->loop);
+        pl__arena_release(&d->arena);
+        free(d);
         return -1;
     }
+    start_handles(d);
     d->controller = pl_controller_new(&options->controller, pl__driver_now(d));
     *driver = d;
     return 0;

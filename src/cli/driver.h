@@ -14,6 +14,7 @@
 struct pl_driver;
 
 struct pl_driver_options {
+    struct pl_loop *loop; /* taken over, and freed with the driver; NULL: a new one is made */
     const struct pl_kube_config *config; /* of the management cluster */
     double qps, burst;                   /* towards it; a workload cluster has a limit of its own */
     struct pl_controller_options controller; /* strings in it must outlive the driver */
@@ -25,7 +26,8 @@ struct pl_driver_options {
 };
 
 /* A loop, a controller and the client of the management cluster; nothing is contacted before
- * pl__driver_run(). 0, or -1 when the configuration cannot work. */
+ * pl__driver_run(). 0, or -1 when the configuration cannot work: then a loop that was given is still the
+ * caller's. */
 int pl__driver_new(const struct pl_driver_options *options, struct pl_arena *arena,
                    struct pl_driver **driver, struct pl_error **err);
 
