@@ -109,8 +109,4 @@ const struct pl_merge_rule *pl__kind_merge(const struct pl_kind *kind, struct pl
 /* May a field selector ask for this? */
 bool pl__kind_selects(const struct pl_kind *kind, struct pl_str field);
 
-/* The OpenAPI v3 schema of its objects as JSON, in the arena: of a custom kind, what its CRD says; of a
- * built-in one the part of Kubernetes' own that matters here. */
-struct pl_str pl__kind_schema(struct pl_arena *arena, const struct pl_kind *kind);
-
 #endif
