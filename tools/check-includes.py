@@ -27,7 +27,7 @@ OUTSIDE = {"loop", "fleet", "cli"}
 PURE = {"assert.h", "ctype.h", "inttypes.h", "limits.h", "stdalign.h", "stdarg.h", "stdbool.h",
         "stddef.h", "stdint.h", "stdio.h", "stdlib.h", "stdnoreturn.h", "string.h",
         "immintrin.h", "emmintrin.h", "arm_neon.h"}
-ONLY_IN = {"yaml.h": {"src/base/yaml.c"}, "wslay/wslay.h": {"src/proto/portforward.c"},
+ONLY_IN = {"yaml.h": {"src/base/yaml.c"}, "wslay/wslay.h": {"src/proto/portforward.c", "src/proto/portserve.c"},
            "nghttp2/nghttp2.h": {"src/proto/grpc.c"}}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')

@@ -1,11 +1,13 @@
 /* libmicrohttpd has an epoll descriptor of its own. The loop polls that one descriptor and a timer,
  * and calls MHD_run() when either speaks; all callbacks come from there. A request whose answer comes
  * later is suspended meanwhile, which takes it out of libmicrohttpd's own time limits, so there is a
- * limit of ours. */
+ * limit of ours.
+ *
+ * A stream with nothing to say is suspended, too, and libmicrohttpd does not look at the socket of what is
+ * suspended: so the loop watches it for the client's end. */
 #include "loop/server.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <microhttpd.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -16,13 +18,17 @@
 
 #include "base/secret.h"
 #include "loop/kube_tls.h"
+#include "loop/listen.h"
 
 enum {
     CONNECTIONS_MAX_DEFAULT = 64,
     TIMEOUT_S_DEFAULT = 30,
     ANSWER_TIMEOUT_MS_DEFAULT = 60 * 1000,
     HEADER_BYTES_MAX = 32 * 1024, /* libmicrohttpd's memory for a connection: headers must fit */
-    LISTEN_BACKLOG = 128,
+    STREAM_BLOCK_BYTES =
+        1024, /* not used for chunks, which are read into the connection's memory */
+    DISCARD_BYTES_MAX = 1024 * 1024,
+    ANSWER_HEADERS_MAX = 4,
 };
 
 struct pl_server {
@@ -36,20 +42,49 @@ struct pl_server {
     uv_timer_t expiry; /* of the oldest call without an answer */
     int handle_count;  /* not closed yet */
     uint16_t port;
-    struct pl_server_call *oldest, *newest; /* suspended */
+    struct pl_server_call *oldest, *newest; /* suspended without an answer */
+    struct pl_server_call *streams;
+    struct pl_server_socket *sockets;
     bool closing;
 };
 
-/* Lives as long as libmicrohttpd's request does. The caller's view of it ends with its answer. */
+/* The client's end of a stream. Outlives the stream until the loop has let go of it. */
+struct lookout {
+    uv_poll_t poll;
+    struct pl_server_call *call; /* NULL: the stream has ended */
+};
+
+/* Lives as long as libmicrohttpd's request does. The caller's view of it ends with its answer, or its
+ * stream. */
 struct pl_server_call {
-    struct pl_server_call *next, *prev; /* while suspended */
+    struct pl_server_call *next, *prev; /* while suspended without an answer; while a stream */
     struct pl_server *server;
     struct MHD_Connection *connection;
     struct MHD_Response *response;
     int status;
     uint64_t deadline_ms;
     void *data;
-    bool has_body, handled, suspended;
+    char *target; /* as it came */
+    char *body;
+    size_t body_len, body_capacity;
+    struct {
+        char *name, *value;
+    } headers[ANSWER_HEADERS_MAX];
+    size_t header_count;
+    bool begun, too_large, handled, suspended, dropped;
+
+    struct pl_server_stream stream; /* `read` is NULL: none */
+    struct lookout *lookout;        /* NULL: not yet, or seen to be gone */
+    bool stream_suspended, stream_lost;
+
+    struct pl_server_upgrade upgrade; /* `open` is NULL: none, or done */
+};
+
+struct pl_server_socket {
+    struct pl_server_socket *next, *prev;
+    struct pl_server *server;
+    struct MHD_UpgradeResponseHandle *handle;
+    struct pl_server_upgrade upgrade;
 };
 
 /* --- calls --------------------------------------------------------------------------------------- */
@@ -101,26 +136,81 @@ static void expiry_arm(struct pl_server *server)
                    0);
 }
 
-void pl__server_answer(struct pl_server_call *call, int status, const char *content_type,
-                       struct pl_str body)
+const char *pl__server_header(const struct pl_server_call *call, const char *name)
+{
+    return MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND, name);
+}
+
+/* A copy with a NUL behind it, on the heap. */
+static char *text_copy(struct pl_str text)
+{
+    char *copy = malloc(text.len + 1);
+
+    if (!copy)
+        abort();
+    if (text.len > 0)
+        memcpy(copy, text.ptr, text.len);
+    copy[text.len] = '\0';
+    return copy;
+}
+
+void pl__server_answer_header(struct pl_server_call *call, const char *name, struct pl_str value)
+{
+    assert(call->header_count < ANSWER_HEADERS_MAX && !call->response);
+    call->headers[call->header_count].name = text_copy(pl__str(name));
+    call->headers[call->header_count++].value = text_copy(value);
+}
+
+/* There is an answer: libmicrohttpd takes it from on_request(). */
+static void call_settle(struct pl_server_call *call, int status, struct MHD_Response *response)
 {
     struct pl_server *server = call->server;
-    const char *type = content_type ? content_type : "text/plain; charset=utf-8";
 
-    assert(!call->response);
-    /* It copies; the cast is for its signature only. */
-    call->response = MHD_create_response_from_buffer(
-        body.len, (void *)(uintptr_t)(body.len ? body.ptr : ""), MHD_RESPMEM_MUST_COPY);
-    if (!call->response)
+    assert(!call->response && !call->dropped);
+    if (!response)
         abort();
-    MHD_add_response_header(call->response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    MHD_add_response_header(call->response, "X-Content-Type-Options", "nosniff");
+    call->response = response;
     call->status = status;
+    for (size_t i = 0; i < call->header_count; i++)
+        MHD_add_response_header(response, call->headers[i].name, call->headers[i].value);
     if (call->suspended) {
         pending_remove(server, call);
         MHD_resume_connection(call->connection);
         server_poke(server);
         expiry_arm(server);
+    }
+}
+
+static void type_add(struct MHD_Response *response, const char *content_type)
+{
+    const char *type = content_type ? content_type : "text/plain; charset=utf-8";
+
+    if (!response)
+        return; /* call_settle() aborts */
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+}
+
+void pl__server_answer(struct pl_server_call *call, int status, const char *content_type,
+                       struct pl_str body)
+{
+    /* It copies; the cast is for its signature only. */
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        body.len, (void *)(uintptr_t)(body.len ? body.ptr : ""), MHD_RESPMEM_MUST_COPY);
+
+    type_add(response, content_type);
+    call_settle(call, status, response);
+}
+
+void pl__server_drop(struct pl_server_call *call)
+{
+    assert(!call->response && !call->dropped);
+    call->dropped = true;
+    if (call->suspended) {
+        pending_remove(call->server, call);
+        MHD_resume_connection(call->connection);
+        server_poke(call->server);
+        expiry_arm(call->server);
     }
 }
 
@@ -141,7 +231,7 @@ static void call_drop(struct pl_server_call *call)
 
     if (server->options.gone)
         server->options.gone(server->options.user, call);
-    if (!call->response)
+    if (!call->response && !call->dropped)
         pl__server_answer(call, MHD_HTTP_SERVICE_UNAVAILABLE, NULL, PL_STR("no answer in time\n"));
 }
 
@@ -153,6 +243,184 @@ static void expiry_fired(uv_timer_t *timer)
     while (server->oldest && server->oldest->deadline_ms <= now_ms)
         call_drop(server->oldest);
     expiry_arm(server);
+}
+
+/* --- streams ---------------------------------------------------------------------------------------- */
+
+static void lookout_closed(uv_handle_t *handle)
+{
+    struct lookout *lookout = handle->data;
+
+    free(lookout);
+}
+
+static void lookout_end(struct pl_server_call *call)
+{
+    struct lookout *lookout = call->lookout;
+
+    if (!lookout)
+        return;
+    call->lookout = NULL;
+    lookout->call = NULL;
+    uv_poll_stop(&lookout->poll);
+    uv_close((uv_handle_t *)&lookout->poll, lookout_closed);
+}
+
+void pl__server_stream_wake(struct pl_server_call *call)
+{
+    if (!call->stream_suspended)
+        return; /* it is about to be read, or being read: libmicrohttpd asks again */
+    call->stream_suspended = false;
+    MHD_resume_connection(call->connection);
+    server_poke(call->server);
+}
+
+static void lookout_saw(uv_poll_t *poll, int status, int events)
+{
+    struct lookout *lookout = poll->data;
+    struct pl_server_call *call = lookout->call;
+
+    (void)status;
+    (void)events;
+    if (!call)
+        return;
+    call->stream_lost = true;
+    lookout_end(call);
+    pl__server_stream_wake(call);
+}
+
+/* Watches the client while there is nothing to send it. Where that fails (no memory in the kernel) the next
+ * thing that is sent tells. */
+static void lookout_begin(struct pl_server_call *call)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(call->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    struct lookout *lookout = calloc(1, sizeof *lookout);
+
+    if (!lookout)
+        abort();
+    if (!info ||
+        uv_poll_init(pl__loop_uv(call->server->loop), &lookout->poll, info->connect_fd) != 0) {
+        free(lookout);
+        return;
+    }
+    lookout->call = call;
+    lookout->poll.data = lookout;
+    call->lookout = lookout;
+    uv_poll_start(&lookout->poll, UV_DISCONNECT, lookout_saw);
+}
+
+static void stream_suspend(struct pl_server_call *call)
+{
+    if (!call->lookout)
+        lookout_begin(call);
+    call->stream_suspended = true;
+    MHD_suspend_connection(call->connection);
+}
+
+static ssize_t stream_read(void *user, uint64_t position, char *bytes, size_t max)
+{
+    struct pl_server_call *call = user;
+    size_t count = 0;
+
+    (void)position;
+    if (call->stream_lost)
+        return MHD_CONTENT_READER_END_WITH_ERROR;
+    switch (call->stream.read(call->stream.user, bytes, max, &count)) {
+    case SERVER_STREAM_MORE:
+        assert(count > 0 && count <= max);
+        return (ssize_t)count;
+    case SERVER_STREAM_WAIT:
+        stream_suspend(call);
+        return 0;
+    case SERVER_STREAM_END:
+        return MHD_CONTENT_READER_END_OF_STREAM;
+    case SERVER_STREAM_CUT:
+        break;
+    }
+    return MHD_CONTENT_READER_END_WITH_ERROR;
+}
+
+void pl__server_stream(struct pl_server_call *call, int status, const char *content_type,
+                       const struct pl_server_stream *stream)
+{
+    struct pl_server *server = call->server;
+    struct MHD_Response *response = MHD_create_response_from_callback(
+        MHD_SIZE_UNKNOWN, STREAM_BLOCK_BYTES, stream_read, call, NULL);
+
+    type_add(response, content_type);
+    call_settle(call, status, response);
+    call->stream = *stream;
+    call->prev = NULL;
+    call->next = server->streams;
+    if (server->streams)
+        server->streams->prev = call;
+    server->streams = call;
+}
+
+static void stream_end(struct pl_server_call *call)
+{
+    struct pl_server *server = call->server;
+
+    lookout_end(call);
+    if (call->prev)
+        call->prev->next = call->next;
+    else
+        server->streams = call->next;
+    if (call->next)
+        call->next->prev = call->prev;
+    call->stream.close(call->stream.user);
+}
+
+/* --- other protocols ---------------------------------------------------------------------------------- */
+
+static void upgraded(void *user, struct MHD_Connection *connection, void *request,
+                     const char *extra, size_t extra_size, MHD_socket fd,
+                     struct MHD_UpgradeResponseHandle *handle)
+{
+    struct pl_server_call *call = user;
+    struct pl_server *server = call->server;
+    struct pl_server_socket *socket = calloc(1, sizeof *socket);
+
+    (void)connection;
+    (void)request;
+    if (!socket)
+        abort();
+    socket->server = server;
+    socket->handle = handle;
+    socket->upgrade = call->upgrade;
+    call->upgrade.open = NULL; /* done */
+    socket->next = server->sockets;
+    if (server->sockets)
+        server->sockets->prev = socket;
+    server->sockets = socket;
+    socket->upgrade.open(socket->upgrade.user, socket, fd, (struct pl_str){ extra, extra_size });
+}
+
+void pl__server_upgrade(struct pl_server_call *call, const char *protocol,
+                        const struct pl_server_upgrade *upgrade)
+{
+    struct MHD_Response *response = MHD_create_response_for_upgrade(upgraded, call);
+
+    if (response)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_UPGRADE, protocol);
+    call->upgrade = *upgrade;
+    call_settle(call, MHD_HTTP_SWITCHING_PROTOCOLS, response);
+}
+
+void pl__server_socket_close(struct pl_server_socket *socket)
+{
+    struct pl_server *server = socket->server;
+
+    if (socket->prev)
+        socket->prev->next = socket->next;
+    else
+        server->sockets = socket->next;
+    if (socket->next)
+        socket->next->prev = socket->prev;
+    MHD_upgrade_action(socket->handle, MHD_UPGRADE_ACTION_CLOSE);
+    free(socket);
+    server_poke(server);
 }
 
 /* --- what libmicrohttpd calls ---------------------------------------------------------------------- */
@@ -170,6 +438,20 @@ static void address_text(struct MHD_Connection *connection, char *text, size_t s
     (void)getnameinfo(info->client_addr, len, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
 }
 
+static void answer_too_large(struct pl_server_call *call)
+{
+    const struct pl_server_options *o = &call->server->options;
+    const char *type = NULL;
+    struct pl_arena arena;
+
+    pl__arena_init(&arena, NULL, 1024);
+    struct pl_str body = o->too_large             ? o->too_large(o->user, &arena, &type)
+                         : o->body_bytes_max == 0 ? PL_STR("no body is wanted here\n")
+                                                  : PL_STR("the body is too long\n");
+    pl__server_answer(call, MHD_HTTP_CONTENT_TOO_LARGE, type, body);
+    pl__arena_release(&arena);
+}
+
 static void call_handle(struct pl_server_call *call, const char *method, const char *path)
 {
     struct pl_server *server = call->server;
@@ -177,27 +459,71 @@ static void call_handle(struct pl_server_call *call, const char *method, const c
     struct pl_server_request request = {
         .method = method,
         .path = path,
-        .authorization = MHD_lookup_connection_value(call->connection, MHD_HEADER_KIND,
-                                                     MHD_HTTP_HEADER_AUTHORIZATION),
+        .target = call->target,
+        .authorization = pl__server_header(call, MHD_HTTP_HEADER_AUTHORIZATION),
         .client = client,
+        .body = { call->body, call->body_len },
     };
 
     call->handled = true;
     address_text(call->connection, client, sizeof client);
-    if (call->has_body)
-        pl__server_answer(call, MHD_HTTP_CONTENT_TOO_LARGE, NULL,
-                          PL_STR("no body is wanted here\n"));
+    if (call->too_large)
+        answer_too_large(call);
     else if (server->closing)
         pl__server_answer(call, MHD_HTTP_SERVICE_UNAVAILABLE, NULL, PL_STR("shutting down\n"));
     else
         server->options.handle(server->options.user, call, &request);
-    if (call->response)
+    if (call->response || call->dropped)
         return;
     call->deadline_ms = pl__loop_mono_ms(server->loop) + server->options.answer_timeout_ms;
     MHD_suspend_connection(call->connection);
     pending_add(server, call);
     if (server->oldest == call)
         expiry_arm(server);
+}
+
+static void body_add(struct pl_server_call *call, const char *bytes, size_t size)
+{
+    size_t max = call->server->options.body_bytes_max;
+
+    if (call->too_large || size > max - call->body_len) {
+        call->too_large = true; /* the rest is thrown away */
+        return;
+    }
+    if (call->body_len + size > call->body_capacity) {
+        size_t capacity = (call->body_len + size) * 2;
+        char *body = realloc(call->body, capacity);
+        if (!body)
+            abort();
+        call->body = body;
+        call->body_capacity = capacity;
+    }
+    memcpy(call->body + call->body_len, bytes, size);
+    call->body_len += size;
+}
+
+/* A body that says itself that it is far too long is not read. One that is a little too long is, and thrown
+ * away: answered before its end, the client would lose the connection and perhaps the answer. */
+static bool says_too_long(const struct pl_server_call *call)
+{
+    const char *length = pl__server_header(call, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    uint64_t size;
+
+    return length && pl__str_to_u64(pl__str(length), &size) &&
+           size > call->server->options.body_bytes_max + DISCARD_BYTES_MAX;
+}
+
+/* The request line came. What it returns is the slot of on_request(). */
+static void *on_target(void *user, const char *target, struct MHD_Connection *connection)
+{
+    struct pl_server_call *call = calloc(1, sizeof *call);
+
+    if (!call)
+        abort();
+    call->server = user;
+    call->connection = connection;
+    call->target = text_copy(pl__str(target));
+    return call;
 }
 
 /* Called for the headers, for each piece of a body, for its end, and after each resumption. */
@@ -207,24 +533,23 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
 {
     struct pl_server_call *call = *slot;
 
+    (void)user;
     (void)version;
-    (void)upload;
-    if (!call) {
-        call = calloc(1, sizeof *call);
-        if (!call)
-            abort();
-        call->server = user;
-        call->connection = connection;
-        *slot = call;
-        return MHD_YES;
+    if (!call->begun) {
+        call->begun = true;
+        call->too_large = says_too_long(call);
+        if (!call->too_large)
+            return MHD_YES;
     }
     if (*upload_size > 0) {
-        *upload_size = 0; /* thrown away */
-        call->has_body = true;
+        body_add(call, upload, *upload_size);
+        *upload_size = 0;
         return MHD_YES;
     }
     if (!call->handled)
         call_handle(call, method, path);
+    if (call->dropped)
+        return MHD_NO;
     if (!call->response)
         return MHD_YES; /* suspended */
     return MHD_queue_response(connection, (unsigned)call->status, call->response);
@@ -241,8 +566,18 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     if (!call)
         return;
     assert(!call->suspended);
+    if (call->stream.read)
+        stream_end(call);
+    if (call->upgrade.open)
+        call->upgrade.closing(call->upgrade.user, NULL);
     if (call->response)
         MHD_destroy_response(call->response);
+    for (size_t i = 0; i < call->header_count; i++) {
+        free(call->headers[i].name);
+        free(call->headers[i].value);
+    }
+    free(call->target);
+    free(call->body);
     free(call);
     *slot = NULL;
 }
@@ -283,9 +618,16 @@ static void server_stop(struct pl_server *server)
 {
     while (server->oldest)
         call_drop(server->oldest);
-    MHD_run(
-        server
-            ->daemon); /* takes the resumed ones back; stopping with suspended ones is not allowed */
+    for (struct pl_server_call *call = server->streams; call; call = call->next) {
+        call->stream_lost = true;
+        pl__server_stream_wake(call);
+    }
+    for (struct pl_server_socket *socket = server->sockets, *next; socket; socket = next) {
+        next = socket->next;
+        socket->upgrade.closing(socket->upgrade.user, socket);
+    }
+    /* Takes the resumed ones back; stopping with suspended ones is not allowed. */
+    MHD_run(server->daemon);
     uv_poll_stop(&server->poll);
     MHD_stop_daemon(server->daemon);
     uv_close((uv_handle_t *)&server->poll, handle_closed);
@@ -349,90 +691,12 @@ uint16_t pl__server_port(const struct pl_server *server)
     return server->port;
 }
 
+struct pl_str pl__server_certificate(const struct pl_server *server)
+{
+    return server->options.cert_pem;
+}
+
 /* --- opening --------------------------------------------------------------------------------------- */
-
-/* Splits "host:port", "[v6]:port" or ":port" into copies. */
-static bool listen_split(struct pl_arena *arena, const char *listen, const char **host,
-                         const char **port)
-{
-    const char *colon = strrchr(listen, ':');
-    size_t len = colon ? (size_t)(colon - listen) : 0;
-    uint64_t number;
-
-    if (!colon || !pl__str_to_u64(pl__str(colon + 1), &number) || number > 65535)
-        return false;
-    *port = pl__str_copy(arena, pl__str(colon + 1)).ptr;
-    if (len >= 2 && listen[0] == '[' && listen[len - 1] == ']') {
-        listen++;
-        len -= 2;
-    }
-    *host = len ? pl__str_copy(arena, (struct pl_str){ listen, len }).ptr : NULL;
-    return true;
-}
-
-static int socket_listen(const struct addrinfo *address)
-{
-    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    int on = 1, off = 0;
-
-    if (fd < 0)
-        return -1;
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    if (address->ai_family == AF_INET6)
-        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off); /* ":8443" means both */
-    if (bind(fd, address->ai_addr, address->ai_addrlen) == 0 && listen(fd, LISTEN_BACKLOG) == 0)
-        return fd;
-    int reason = errno;
-    close(fd);
-    errno = reason;
-    return -1;
-}
-
-/* The first address that can be listened on; without a host, IPv6 first, since it takes IPv4, too. */
-static int addresses_listen(const struct addrinfo *addresses)
-{
-    int reason = EADDRNOTAVAIL;
-
-    for (int family = 0; family < 2; family++) {
-        for (const struct addrinfo *a = addresses; a; a = a->ai_next) {
-            if ((a->ai_family == AF_INET6) != (family == 0))
-                continue;
-            int fd = socket_listen(a);
-            if (fd >= 0)
-                return fd;
-            if (errno != EAFNOSUPPORT)
-                reason = errno;
-        }
-    }
-    errno = reason;
-    return -1;
-}
-
-static int listen_open(struct pl_server *server, struct pl_arena *arena, struct pl_error **err)
-{
-    const char *text = server->options.listen, *host = NULL, *port = NULL;
-    struct addrinfo hints = { .ai_family = AF_UNSPEC,
-                              .ai_socktype = SOCK_STREAM,
-                              .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
-    struct addrinfo *addresses = NULL;
-
-    if (!listen_split(&server->arena, text, &host, &port))
-        return pl__error(arena, err, PL_USAGE, "listen on %s: not HOST:PORT", text);
-    if (getaddrinfo(host, port, &hints, &addresses) != 0)
-        return pl__error(arena, err, PL_USAGE, "listen on %s: no such address", text);
-    int fd = addresses_listen(addresses);
-    int reason = errno;
-    freeaddrinfo(addresses);
-    if (fd < 0)
-        return pl__error(arena, err, PL_IO, "listen on %s: %s", text, strerror(reason));
-    struct sockaddr_storage bound;
-    socklen_t len = sizeof bound;
-    if (getsockname(fd, (struct sockaddr *)&bound, &len) == 0)
-        server->port =
-            ntohs(bound.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&bound)->sin6_port
-                                              : ((struct sockaddr_in *)&bound)->sin_port);
-    return fd;
-}
 
 static int certificate_set(struct pl_server *server, struct pl_arena *arena, struct pl_error **err)
 {
@@ -453,7 +717,8 @@ static int certificate_set(struct pl_server *server, struct pl_arena *arena, str
 static struct MHD_Daemon *daemon_start(struct pl_server *server, int fd)
 {
     const struct pl_server_options *o = &server->options;
-    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (o->tls ? MHD_USE_TLS : 0U);
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (o->tls ? MHD_USE_TLS : 0U) |
+                     (o->upgrades ? MHD_ALLOW_UPGRADE : 0U);
     struct MHD_OptionItem tls[] = {
         { MHD_OPTION_HTTPS_MEM_CERT, 0, (void *)(uintptr_t)o->cert_pem.ptr },
         { MHD_OPTION_HTTPS_MEM_KEY, 0, (void *)(uintptr_t)o->key_pem.ptr },
@@ -465,18 +730,19 @@ static struct MHD_Daemon *daemon_start(struct pl_server *server, int fd)
 
     return MHD_start_daemon(
         flags, 0, NULL, NULL, on_request, server, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_NOTIFY_COMPLETED, on_completed, server, MHD_OPTION_NOTIFY_CONNECTION,
-        on_connection, server, MHD_OPTION_CONNECTION_LIMIT, (unsigned)o->connections_max,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->timeout_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)HEADER_BYTES_MAX, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY,
-        o->tls ? tls : none, MHD_OPTION_END);
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
+        server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_CONNECTION_LIMIT,
+        (unsigned)o->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->timeout_s,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES_MAX,
+        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, o->tls ? tls : none,
+        MHD_OPTION_END);
 }
 
 static int server_start(struct pl_server *server, struct pl_arena *arena, struct pl_error **err)
 {
     if (certificate_set(server, arena, err) < 0)
         return -1;
-    int fd = listen_open(server, arena, err);
+    int fd = pl__listen_open(server->options.listen, &server->port, arena, err);
     if (fd < 0)
         return -1;
     server->daemon = daemon_start(server, fd);
