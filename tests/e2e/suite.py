@@ -2,7 +2,8 @@
 """The end-to-end suite: `plimsoll run` on real API servers. suite.py [-k WORD] [--list] [--slow] [--keep]
 
 Each case prints ok or FAILED and its time; the last line is "e2e: N passed, N failed". The program is
-build/plimsoll, or $PLIMSOLL; CRD_DIR names other CRDs than deploy/crd (folders joined by colons).
+build/plimsoll, or $PLIMSOLL; CRD_DIR names other CRDs than deploy/crd (folders joined by colons). API=embedded
+runs them on the playground's server, API=mixed with that as the management server only; what needs more is left out.
 """
 
 import argparse
@@ -23,7 +24,7 @@ from rig.controller import BINARY, Controller, call, fetch  # noqa: E402
 from rig.etcd import Etcd  # noqa: E402
 from rig.kubelet import Kubelet  # noqa: E402
 from rig.proc import LeftOut, free_port, wait_for  # noqa: E402
-from rig.servers import ROOT, Proxy, Rig, kubeconfig  # noqa: E402
+from rig.servers import API, ROOT, Proxy, Rig, kubeconfig  # noqa: E402
 from rig.standin import StandIn  # noqa: E402
 from rig.world import World, condition, conditions  # noqa: E402
 
@@ -36,6 +37,31 @@ OURS_ON_KCP = {"ControlPlaneComponentsHealthy", "EtcdClusterHealthy", "Remediati
 OURS_ON_MACHINE = {*POD_CONDITIONS, "EtcdPodHealthy", "EtcdMemberHealthy"}
 FAST_LEASE = ("--leader-elect", "--leader-elect-lease-duration", "6s", "--leader-elect-renew-deadline", "4s",
               "--leader-elect-retry-period", "1s")
+
+# What the embedded server is not: word of the case's name -> why. It knows one user, over plain HTTP, and a fixed set of kinds.
+NOT_EMBEDDED = {
+    "metrics_need_permission": "TokenReview and RBAC",
+    "token_expires_and_rotates": "ServiceAccount tokens",
+    "certificate_expires_and_rotates": "client certificates",
+    "wrong_ca": "TLS",
+    "wrong_token": "authentication",
+    "missing_permission": "RBAC",
+    "deploy_": "Deployments, RBAC and CRDs",
+    "under_its_own_role": "RBAC",
+    "live_errors_are_one_line": "TLS and authentication",
+    "compaction": "etcd's compaction, done from outside",
+}
+WORKLOADS_NOT_EMBEDDED = {
+    "workload_certificate_rotates": "client certificates",
+    "missing_crd": "an API server without Cluster API's kinds",
+    **{test.__name__: "port-forward through the Node's kubelet" for test, _ in ETCD_TESTS},
+}
+
+
+def left_out(name):
+    """Why a case cannot run on these servers; None: it can."""
+    rules = {"real": {}, "mixed": NOT_EMBEDDED, "embedded": {**NOT_EMBEDDED, **WORKLOADS_NOT_EMBEDDED}}[API]
+    return next((why for word, why in rules.items() if name.startswith(word)), None)
 
 
 def case(*variants, slow=False):
@@ -1229,6 +1255,8 @@ def run(rig, name, function, variant, verbose):
     t = Case(rig, name)
     error = None
     try:
+        if why := left_out(name):
+            raise LeftOut(f"the embedded server has no {why}")
         function(t) if variant is None else function(t, variant)
     except KeyboardInterrupt:
         raise

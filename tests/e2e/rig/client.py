@@ -49,14 +49,17 @@ class Client:
         self.host, self.port, self.prefix = parts.hostname, parts.port, parts.path.rstrip("/")
         self.token = token
         self.timeout = timeout
-        self.context = ssl.create_default_context(cafile=ca_file)
+        self.context = ssl.create_default_context(cafile=ca_file) if parts.scheme == "https" else None
         if cert:
             self.context.load_cert_chain(*cert)
         self.local = threading.local()
 
     def _connect(self, timeout=None):
-        connection = http.client.HTTPSConnection(self.host, self.port, context=self.context,
-                                                 timeout=timeout or self.timeout)
+        if self.context:
+            connection = http.client.HTTPSConnection(self.host, self.port, context=self.context,
+                                                     timeout=timeout or self.timeout)
+        else:
+            connection = http.client.HTTPConnection(self.host, self.port, timeout=timeout or self.timeout)
         connection.connect()
         connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return connection

@@ -8,9 +8,7 @@ import urllib.error
 import urllib.request
 
 from .proc import free_port, wait_for
-from .servers import ROOT
-
-BINARY = os.environ.get("PLIMSOLL") or os.path.join(ROOT, "build", "plimsoll")
+from .servers import BINARY
 
 
 def fetch(url, token=None, timeout=5):

@@ -1,4 +1,7 @@
-"""Real servers: one etcd, a management API server, and workload API servers of the same binary."""
+"""The servers: one etcd, a management API server, and workload API servers of the same binary.
+
+API=embedded makes them the playground's own, on plain HTTP, with no etcd behind; API=mixed only the management server.
+"""
 
 import base64
 import json
@@ -16,6 +19,8 @@ E2E = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOT = os.path.dirname(os.path.dirname(E2E))
 # One folder, or several joined by colons: Cluster API keeps its CRDs in three.
 CRDS = (os.environ.get("CRD_DIR") or os.path.join(ROOT, "deploy", "crd")).split(":")
+BINARY = os.environ.get("PLIMSOLL") or os.path.join(ROOT, "build", "plimsoll")
+API = os.environ.get("API", "real")
 
 
 def kubeconfig(server, ca_data=None, namespace=None, **user):
@@ -34,7 +39,53 @@ def kubeconfig(server, ca_data=None, namespace=None, **user):
     }, indent=1)
 
 
-class ApiServer:
+class Server:
+    """What both kinds have: a process that answers at a URL, and an admin."""
+
+    def ready(self, timeout=90):
+        def probe():
+            if not self.process.running():
+                raise RuntimeError(f"{self.name} ended:\n{self.process.tail()}")
+            return self.admin.raw("GET", "/readyz")[0] == 200
+        wait_for(f"{self.name} to be ready", probe, timeout, every=0.2)
+        for namespace in ("default", "kube-system"):
+            wait_for(f"namespace {namespace}", lambda n=namespace: self.admin.find("namespaces", None, n), 30)
+        return self
+
+    def restart(self, graceful=True):
+        self.process.restart(stop=graceful)
+        return self
+
+    def kubeconfig_file(self, user="admin", server=None, name=None, namespace=None, **credential):
+        return self.rig.supervisor.write(f"kubeconfig/{name or self.name + '-' + user}",
+                                         self.kubeconfig_text(user, server, namespace, **credential))
+
+
+class EmbeddedServer(Server):
+    """The playground's server in a process of its own; its objects are in a file, and outlive it. One user: anybody."""
+
+    def __init__(self, rig, name, tokens=()):
+        self.rig, self.name = rig, name
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.tokens = {user: secrets.token_hex(16) for user in ("admin", *tokens)}
+        s = rig.supervisor
+        os.makedirs(s.path(name), exist_ok=True)
+        self.process = s.run(name, [BINARY, "apiserver", "--port", self.port, "--db", s.path(name, "objects.db")])
+        self.admin = Client(self.url, None)
+
+    def client(self, user):
+        assert user in self.tokens, user
+        return Client(self.url, None)
+
+    def kubeconfig_text(self, user="admin", server=None, namespace=None, **credential):
+        # Over plain HTTP nobody sends a credential; behind one of the rig's proxies it is not looked at.
+        url = server or self.url
+        credential = credential or {"token": self.tokens[user]}
+        return kubeconfig(url, self.rig.ca.ca_data() if url.startswith("https") else None, namespace, **credential)
+
+
+class ApiServer(Server):
     """kube-apiserver with token users: admin (system:masters) and whatever else is asked for."""
 
     def __init__(self, rig, name, tokens=()):
@@ -66,30 +117,12 @@ class ApiServer:
         ], env={"GOMEMLIMIT": "700MiB"})
         self.admin = Client(self.url, rig.ca.cert, token=self.tokens["admin"])
 
-    def ready(self, timeout=90):
-        def probe():
-            if not self.process.running():
-                raise RuntimeError(f"{self.name} ended:\n{self.process.tail()}")
-            return self.admin.raw("GET", "/readyz")[0] == 200
-        wait_for(f"{self.name} to be ready", probe, timeout, every=0.2)
-        for namespace in ("default", "kube-system"):
-            wait_for(f"namespace {namespace}", lambda n=namespace: self.admin.find("namespaces", None, n), 30)
-        return self
-
-    def restart(self, graceful=True):
-        self.process.restart(stop=graceful)
-        return self
-
     def client(self, user):
         return Client(self.url, self.rig.ca.cert, token=self.tokens[user])
 
     def kubeconfig_text(self, user="admin", server=None, namespace=None, **credential):
         credential = credential or {"token": self.tokens[user]}
         return kubeconfig(server or self.url, self.rig.ca.ca_data(), namespace, **credential)
-
-    def kubeconfig_file(self, user="admin", server=None, name=None, namespace=None, **credential):
-        return self.rig.supervisor.write(f"kubeconfig/{name or self.name + '-' + user}",
-                                         self.kubeconfig_text(user, server, namespace, **credential))
 
 
 class Proxy:
@@ -130,29 +163,38 @@ class Proxy:
 class Rig:
     """etcd, the management server and as many workload servers as asked for, all ready."""
 
-    def __init__(self, workloads=1, tokens=(), keep=False, quiet=False, need=()):
-        self.bin = binaries("kube-apiserver", "kubectl", "etcd", "etcdctl", "proxy", *need)
+    def __init__(self, workloads=1, tokens=(), keep=False, quiet=False, need=(), api=API):
+        assert api in ("real", "mixed", "embedded"), f"API={api}"
+        real = () if api == "embedded" else ("kube-apiserver",)
+        self.bin = binaries(*real, "kubectl", "etcd", "etcdctl", "proxy", *need)
         self.supervisor = Supervisor(keep)
         self.quiet = quiet
         s = self.supervisor
         self.ca = pki.Authority(s.path("pki"))
         self.serving_cert = self.ca.issue("serving", "/CN=localhost", ("IP:127.0.0.1", "DNS:localhost"),
                                           usage="serverAuth")
+        if api != "embedded":
+            self._etcd()
+        self.management = (ApiServer if api == "real" else EmbeddedServer)(self, "management", tokens)
+        workload = EmbeddedServer if api == "embedded" else ApiServer
+        self.workloads = [workload(self, f"workload-{i}") for i in range(workloads)]
+        self.management.ready()
+        for server in self.workloads:
+            server.ready()
+        self.api = self.management.admin
+        if api == "real":
+            self.apply_crds(self.management)
+
+    def _etcd(self):
         client, peer = free_port(), free_port()
         self.etcd_url = f"http://127.0.0.1:{client}"
+        s = self.supervisor
         self.etcd = s.run("etcd", [
             self.bin["etcd"], "--data-dir", s.path("etcd"), "--listen-client-urls", self.etcd_url,
             "--advertise-client-urls", self.etcd_url, "--listen-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-cluster", f"default=http://127.0.0.1:{peer}", "--unsafe-no-fsync",
             "--quota-backend-bytes", str(4 << 30), "--logger", "zap", "--log-level", "warn"])
-        self.management = ApiServer(self, "management", tokens)
-        self.workloads = [ApiServer(self, f"workload-{i}") for i in range(workloads)]
-        self.management.ready()
-        for server in self.workloads:
-            server.ready()
-        self.api = self.management.admin
-        self.apply_crds()
 
     def close(self):
         self.supervisor.close()
@@ -170,21 +212,21 @@ class Rig:
         self.etcdctl("compact", str(revision))
         return revision
 
-    def kubectl(self, *args, user="admin", stdin=None, check=True, timeout=60):
-        """Runs kubectl against the management server and returns the finished process."""
-        command = [self.bin["kubectl"], "--kubeconfig", self.management.kubeconfig_file(user),
+    def kubectl(self, *args, user="admin", stdin=None, check=True, timeout=60, server=None):
+        """Runs kubectl against the management server, or another, and returns the finished process."""
+        command = [self.bin["kubectl"], "--kubeconfig", (server or self.management).kubeconfig_file(user),
                    "--cache-dir", self.supervisor.path("kube-cache"), *args]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout, check=False)
         if check and done.returncode != 0:
             raise AssertionError(f"kubectl {' '.join(args)}: {done.returncode}\n{done.stdout}\n{done.stderr}")
         return done
 
-    def apply_crds(self):
+    def apply_crds(self, server):
         folders = [*CRDS, os.path.join(E2E, "crd")]
         files = [os.path.join(folder, f) for folder in folders for f in sorted(os.listdir(folder))
                  if f.endswith(".yaml") and not f.startswith("kustomiz")]
-        self.kubectl("apply", "--server-side", *[a for f in files for a in ("-f", f)])
-        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s")
+        self.kubectl("apply", "--server-side", *[a for f in files for a in ("-f", f)], server=server)
+        self.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=30s", server=server)
 
     def service_account(self, namespace, name, role=None):
         """A ServiceAccount, bound to a ClusterRole if named; returns its uid."""
