@@ -30,6 +30,8 @@ static const struct {
     [ETCD_MEMBER_ADD] = { { ETCD_METHOD_MEMBER_ADD }, 1 },
     [ETCD_MEMBER_ADD_LEARNER] = { { ETCD_METHOD_MEMBER_ADD_LEARNER }, 1 },
     [ETCD_MEMBER_PROMOTE] = { { ETCD_METHOD_MEMBER_PROMOTE }, 1 },
+    [ETCD_NOSPACE_RAISE] = { { ETCD_METHOD_NOSPACE_RAISE }, 1 },
+    [ETCD_NOSPACE_CLEAR] = { { ETCD_METHOD_NOSPACE_CLEAR }, 1 },
 };
 
 static void wake_lower(uint64_t *wake_ms, uint64_t at_ms)

@@ -24,6 +24,8 @@ enum pl_etcd_call {
     ETCD_MEMBER_ADD,    /* `peer_url`, as a voter; tests and the playground */
     ETCD_MEMBER_ADD_LEARNER,
     ETCD_MEMBER_PROMOTE,
+    ETCD_NOSPACE_RAISE, /* the alarm of `member_id`; the playground */
+    ETCD_NOSPACE_CLEAR,
 };
 
 /* Why there is no answer. What is not idempotent is never sent twice: after anything but ETCD_OK and

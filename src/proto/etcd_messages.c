@@ -35,6 +35,10 @@ static const struct method methods[ETCD_METHOD_COUNT] = {
                                          &etcdserverpb__member_add_response__descriptor },
     [ETCD_METHOD_MEMBER_PROMOTE] = { "MemberPromote", "/etcdserverpb.Cluster/MemberPromote", false,
                                      &etcdserverpb__members_response__descriptor },
+    [ETCD_METHOD_NOSPACE_RAISE] = { "Alarm", "/etcdserverpb.Maintenance/Alarm", false,
+                                    &etcdserverpb__alarm_response__descriptor },
+    [ETCD_METHOD_NOSPACE_CLEAR] = { "Alarm", "/etcdserverpb.Maintenance/Alarm", false,
+                                    &etcdserverpb__alarm_response__descriptor },
 };
 
 const char *pl__etcd_method_path(enum pl_etcd_method method)
@@ -81,6 +85,17 @@ static struct pl_str pack_member_add(struct pl_arena *arena, struct pl_str peer_
     return pack(arena, &request.base);
 }
 
+static struct pl_str pack_nospace(struct pl_arena *arena, uint64_t member_id, bool raise)
+{
+    enum { ACTIVATE = 1, DEACTIVATE = 2, NOSPACE = 1 };
+    Etcdserverpb__AlarmRequest request = ETCDSERVERPB__ALARM_REQUEST__INIT;
+
+    request.action = raise ? ACTIVATE : DEACTIVATE;
+    request.memberid = member_id;
+    request.alarm = NOSPACE;
+    return pack(arena, &request.base);
+}
+
 struct pl_str pl__etcd_request_encode(struct pl_arena *arena, enum pl_etcd_method method,
                                       const struct pl_etcd_arguments *arguments)
 {
@@ -102,6 +117,9 @@ struct pl_str pl__etcd_request_encode(struct pl_arena *arena, enum pl_etcd_metho
         return pack_member_add(arena, arguments->peer_url, false);
     case ETCD_METHOD_MEMBER_ADD_LEARNER:
         return pack_member_add(arena, arguments->peer_url, true);
+    case ETCD_METHOD_NOSPACE_RAISE:
+    case ETCD_METHOD_NOSPACE_CLEAR:
+        return pack_nospace(arena, arguments->member_id, method == ETCD_METHOD_NOSPACE_RAISE);
     case ETCD_METHOD_COUNT:
         break;
     }
@@ -235,6 +253,8 @@ static void take_reply(struct pl_arena *arena, enum pl_etcd_method method,
         take_status(arena, answer, message);
         break;
     case ETCD_METHOD_ALARM_LIST:
+    case ETCD_METHOD_NOSPACE_RAISE:
+    case ETCD_METHOD_NOSPACE_CLEAR:
         take_alarms(arena, answer, message);
         break;
     case ETCD_METHOD_MOVE_LEADER:

@@ -394,6 +394,8 @@ void etcd_serve(struct call *call)
     case ETCD_MEMBER_ADD:
     case ETCD_MEMBER_ADD_LEARNER:
     case ETCD_MEMBER_PROMOTE:
+    case ETCD_NOSPACE_RAISE:
+    case ETCD_NOSPACE_CLEAR:
         sim_violated(sim, "no write outside our fields", "etcd call %d", (int)call->etcd_call);
         break;
     }

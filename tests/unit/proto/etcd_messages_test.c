@@ -52,6 +52,8 @@ static void test_requests(void)
     SAME(encode(ETCD_METHOD_MEMBER_ADD, 0, "http://a:1"), hex("0a0a 687474703a2f2f613a31"));
     SAME(encode(ETCD_METHOD_MEMBER_ADD_LEARNER, 0, "http://a:1"),
          hex("0a0a 687474703a2f2f613a31 1001"));
+    SAME(encode(ETCD_METHOD_NOSPACE_RAISE, 5, ""), hex("0801 1005 1801"));
+    SAME(encode(ETCD_METHOD_NOSPACE_CLEAR, 5, ""), hex("0802 1005 1801"));
 
     CASE("paths, and what may be sent twice")
     for (int i = 0; i < ETCD_METHOD_COUNT; i++) {

@@ -1,0 +1,560 @@
+/* The fleet: opening, looking at each cluster when it is due, what the front asks, stopping. */
+#include "fleet/internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+enum {
+    CLUSTERS_PER_TURN = 32, /* so that the controller, on the same loop, is not kept waiting */
+    KILL_AFTER_MS = 3000,
+    LINE_BYTES = 512,
+};
+
+/* --- small things ------------------------------------------------------------------------------------------ */
+
+void pl__fleet_enter(struct pl_fleet *fleet)
+{
+    fleet->depth++;
+}
+
+void pl__fleet_leave(struct pl_fleet *fleet)
+{
+    if (--fleet->depth == 0)
+        pl__arena_reset(&fleet->scratch);
+}
+
+void pl__fleet_say(struct pl_fleet *fleet, const char *format, ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+
+    if (!fleet->options.said)
+        return;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    fleet->options.said(fleet->options.said_user, pl__str(line));
+}
+
+static uint64_t name_hash(struct pl_str name)
+{
+    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
+
+    for (size_t i = 0; i < name.len; i++)
+        hash = (hash ^ (unsigned char)name.ptr[i]) * 0x100000001b3;
+    return hash;
+}
+
+struct cluster *pl__cluster_find(const struct pl_fleet *fleet, struct pl_str name)
+{
+    uint64_t hash = name_hash(name);
+
+    for (uint32_t i = 0; i < fleet->cluster_count; i++) {
+        struct cluster *c = fleet->clusters[i];
+        if (c->hash == hash && pl__str_equal(name, pl__str(c->name)))
+            return c;
+    }
+    return NULL;
+}
+
+struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
+{
+    const struct pl_fleet_api *api = &fleet->options.api;
+    struct cluster *c;
+
+    if (fleet->cluster_count == FLEET_CLUSTERS_MAX || name.len >= NAME_BYTES)
+        return NULL;
+    if (fleet->cluster_count == fleet->cluster_capacity) {
+        fleet->cluster_capacity = fleet->cluster_capacity ? 2 * fleet->cluster_capacity : 16;
+        fleet->clusters =
+            realloc(fleet->clusters, fleet->cluster_capacity * sizeof *fleet->clusters);
+    }
+    c = calloc(1, sizeof *c);
+    if (!c || !fleet->clusters)
+        abort();
+    c->fleet = fleet;
+    c->hash = name_hash(name);
+    c->made_ms = pl__loop_wall_ms();
+    NAME_SET(c->name, name);
+    fleet->clusters[fleet->cluster_count++] = c;
+    api->cluster_add(api->user, pl__str(c->name));
+    api->watch(api->user, pl__str(c->name), "v1", "nodes");
+    api->watch(api->user, pl__str(c->name), "v1", "pods");
+    return c;
+}
+
+static void cluster_drop(struct pl_fleet *fleet, uint32_t index)
+{
+    struct cluster *c = fleet->clusters[index];
+
+    pl__fleet_say(fleet, "Cluster %s is gone", c->name);
+    fleet->options.api.cluster_remove(fleet->options.api.user, pl__str(c->name));
+    fleet->cluster_count--;
+    memmove(fleet->clusters + index, fleet->clusters + index + 1,
+            (fleet->cluster_count - index) * sizeof *fleet->clusters);
+    pl__cluster_free(c);
+}
+
+/* --- looking ------------------------------------------------------------------------------------------------- */
+
+static void timer_fired(uv_timer_t *timer);
+
+void pl__fleet_wake(struct pl_fleet *fleet, uint64_t at_ms)
+{
+    uint64_t now_ms = pl__loop_mono_ms(fleet->loop);
+
+    if (fleet->freeing || at_ms >= fleet->timer_ms)
+        return;
+    fleet->timer_ms = at_ms;
+    uv_timer_start(&fleet->timer, timer_fired, at_ms > now_ms ? at_ms - now_ms : 0, 0);
+}
+
+void pl__cluster_poke(struct cluster *c)
+{
+    c->due_ms = 0;
+    if (!c->fleet->stepping)
+        pl__fleet_wake(c->fleet, pl__loop_mono_ms(c->fleet->loop));
+}
+
+void pl__ensemble_poke(struct ensemble *e, bool everybody)
+{
+    struct pl_fleet *fleet = e->fleet;
+
+    if (e->is_shared) {
+        fleet->shared_due_ms = e->next_call_ms;
+        pl__fleet_wake(fleet, e->next_call_ms);
+    }
+    for (uint32_t i = 0; i < fleet->cluster_count; i++)
+        if (fleet->clusters[i]->etcd == e || (e->is_shared && everybody))
+            pl__cluster_poke(fleet->clusters[i]);
+}
+
+/* The first clusters, a few a turn. */
+static void first_make(struct pl_fleet *fleet)
+{
+    for (int i = 0; i < CLUSTERS_PER_TURN && fleet->made_count < fleet->options.cluster_count;
+         i++) {
+        struct pl_str name =
+            pl__str_format(&fleet->scratch, "%s-%u", fleet->options.prefix, ++fleet->made_count);
+        struct cluster *c = pl__cluster_find(fleet, name);
+        if (!c)
+            c = pl__cluster_add(fleet, name);
+        if (!c)
+            return;
+        c->ours = true;
+        pl__cluster_make(c);
+    }
+}
+
+static void clusters_step(struct pl_fleet *fleet, uint64_t now_ms, uint64_t *due_ms)
+{
+    int stepped = 0;
+
+    for (uint32_t seen = 0; seen < fleet->cluster_count; seen++) {
+        uint32_t index = (fleet->cluster_next + seen) % fleet->cluster_count;
+        struct cluster *c = fleet->clusters[index];
+        if (c->due_ms <= now_ms && stepped == CLUSTERS_PER_TURN) {
+            fleet->cluster_next = index;
+            *due_ms = now_ms;
+            return;
+        }
+        if (c->due_ms <= now_ms) {
+            pl__cluster_step(c, now_ms);
+            stepped++;
+        }
+        if (pl__cluster_is_over(c)) {
+            cluster_drop(fleet, index);
+            *due_ms = now_ms; /* the order has changed: begin again */
+            return;
+        }
+        pl__due(due_ms, c->due_ms);
+    }
+}
+
+static void stopping_step(struct pl_fleet *fleet, uint64_t now_ms);
+
+static void timer_fired(uv_timer_t *timer)
+{
+    struct pl_fleet *fleet = timer->data;
+    uint64_t now_ms = pl__loop_mono_ms(fleet->loop), due_ms = UINT64_MAX;
+
+    fleet->timer_ms = UINT64_MAX;
+    if (fleet->stopping) {
+        stopping_step(fleet, now_ms);
+        return;
+    }
+    pl__fleet_enter(fleet);
+    fleet->stepping = true;
+    first_make(fleet);
+    if (fleet->made_count < fleet->options.cluster_count)
+        due_ms = now_ms;
+    clusters_step(fleet, now_ms, &due_ms);
+    if (fleet->shared && fleet->shared_due_ms <= now_ms) {
+        fleet->shared_due_ms = UINT64_MAX;
+        pl__ensemble_step(fleet->shared, now_ms, &fleet->shared_due_ms);
+    }
+    pl__due(&due_ms, fleet->shared_due_ms);
+    fleet->stepping = false;
+    pl__fleet_leave(fleet);
+    /* At once would keep the loop from polling. */
+    pl__fleet_wake(fleet, due_ms <= now_ms ? now_ms + 1 : due_ms);
+}
+
+/* --- opening ---------------------------------------------------------------------------------------------------- */
+
+static const char *text_keep(struct pl_fleet *fleet, const char *text, const char *otherwise)
+{
+    if (!text && !otherwise)
+        return NULL;
+    return pl__str_copy(&fleet->strings, pl__str(text ? text : otherwise)).ptr;
+}
+
+static void options_keep(struct pl_fleet *fleet, const struct pl_fleet_options *options)
+{
+    struct pl_fleet_options *o = &fleet->options;
+
+    *o = *options;
+    o->directory = text_keep(fleet, options->directory, NULL);
+    o->ns = text_keep(fleet, options->ns, "default");
+    o->version = text_keep(fleet, options->version, "v1.34.2");
+    o->prefix = text_keep(fleet, options->prefix, "demo");
+    o->watch_filter = text_keep(fleet, options->watch_filter, NULL);
+    o->etcd = NULL;
+    o->replicas = o->replicas ? o->replicas : 3;
+    o->boot_ms = o->boot_ms ? o->boot_ms : 800;
+    o->drain_ms = o->drain_ms ? o->drain_ms : 500;
+    o->silence_ms = o->silence_ms ? o->silence_ms : 1500;
+    o->patience_ms = o->patience_ms ? o->patience_ms : 2500;
+}
+
+/* The first "etcd" of PATH that can be run; NULL: none. */
+static char *program_find(struct pl_fleet *fleet, const char *wanted)
+{
+    const char *path = getenv("PATH");
+    struct pl_str rest = pl__str(path ? path : "/usr/local/bin:/usr/bin:/bin");
+
+    if (wanted)
+        return wanted[0] && access(wanted, X_OK) == 0 ? strdup(wanted) : NULL;
+    while (rest.len) {
+        size_t len = 0;
+        while (len < rest.len && rest.ptr[len] != ':')
+            len++;
+        struct pl_str candidate = pl__str_format(&fleet->scratch, "%.*s/etcd", (int)len, rest.ptr);
+        if (access(candidate.ptr, X_OK) == 0)
+            return strdup(candidate.ptr);
+        len += len < rest.len;
+        rest = (struct pl_str){ rest.ptr + len, rest.len - len };
+    }
+    return NULL;
+}
+
+static int options_check(const struct pl_fleet_options *o, struct pl_arena *arena,
+                         struct pl_error **err)
+{
+    if (!o->directory)
+        return pl__error(arena, err, PL_INVALID, "the fleet needs a directory");
+    if (o->cluster_count > FLEET_CLUSTERS_MAX)
+        return pl__error(arena, err, PL_LIMIT, "at most %d clusters", FLEET_CLUSTERS_MAX);
+    if (o->replicas > FLEET_REPLICAS_MAX)
+        return pl__error(arena, err, PL_LIMIT, "at most %d replicas", FLEET_REPLICAS_MAX);
+    if (o->workers > FLEET_WORKERS_MAX)
+        return pl__error(arena, err, PL_LIMIT, "at most %d workers", FLEET_WORKERS_MAX);
+    return 0;
+}
+
+static int directory_take(struct pl_fleet *fleet, struct pl_arena *arena, struct pl_error **err)
+{
+    const char *directory = fleet->options.directory;
+    struct pl_str lock = pl__str_format(&fleet->scratch, "%s/fleet.lock", directory);
+    struct pl_str etcd = pl__str_format(&fleet->scratch, "%s/etcd", directory);
+
+    fleet->lock = open(lock.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fleet->lock < 0)
+        return pl__error(arena, err, PL_IO, "%s: %s", lock.ptr, strerror(errno));
+    if (flock(fleet->lock, LOCK_EX | LOCK_NB) < 0)
+        return pl__error(arena, err, PL_IO, "%s: another playground runs in this directory",
+                         directory);
+    pl__processes_end_old(fleet);
+    pl__folder_remove(etcd.ptr);
+    return pl__folder_make(etcd.ptr, arena, err);
+}
+
+static int shared_open(struct pl_fleet *fleet, struct pl_arena *arena, struct pl_error **err)
+{
+    struct pl_error *cause = NULL;
+
+    if (!fleet->options.shared_etcd || !fleet->etcd)
+        return 0;
+    fleet->shared = pl__ensemble_new(fleet, "shared", true, &cause);
+    for (uint32_t i = 1; fleet->shared && i <= fleet->options.replicas; i++) {
+        struct pl_str name = pl__str_format(&fleet->scratch, "cp-%u", i);
+        if (!pl__ensemble_member(fleet->shared, name.ptr))
+            return pl__error(arena, err, PL_IO, "the etcd that all clusters share cannot be made");
+    }
+    if (!fleet->shared)
+        return pl__error(arena, err, PL_IO, "%s", pl__error_text(&fleet->scratch, cause).ptr);
+    pl__ensemble_start(fleet->shared);
+    return 0;
+}
+
+static void etcd_find(struct pl_fleet *fleet, const char *wanted)
+{
+    fleet->etcd = program_find(fleet, wanted);
+    fleet->host_next = (uint32_t)getpid() * 64 + 1;
+    fleet->client_port = fleet->etcd ? pl__etcd_port_find(fleet->host_next) : 0;
+    if (!fleet->etcd)
+        snprintf(fleet->why_not, sizeof fleet->why_not,
+                 "there is no etcd program%s%s: control planes say that their etcd is external. "
+                 "To have it, install it (Debian and Ubuntu: apt install etcd-server)",
+                 wanted && wanted[0] ? " at " : "", wanted ? wanted : "");
+    else if (!fleet->client_port)
+        snprintf(fleet->why_not, sizeof fleet->why_not,
+                 "no port for etcd is free (2379, 12379 ...): control planes say that their etcd "
+                 "is external");
+    if (fleet->etcd && !fleet->client_port) {
+        free(fleet->etcd);
+        fleet->etcd = NULL;
+    }
+}
+
+static void watch_begin(struct pl_fleet *fleet)
+{
+    static const struct {
+        const char *group_version, *plural;
+    } kinds[] = { { CAPI, "clusters" },
+                  { CONTROLPLANE, "kubeadmcontrolplanes" },
+                  { CAPI, "machinedeployments" },
+                  { CAPI, "machinesets" },
+                  { CAPI, "machines" } };
+
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+        fleet->options.api.watch(fleet->options.api.user, PL_STR(""), kinds[i].group_version,
+                                 kinds[i].plural);
+}
+
+int pl__fleet_open(struct pl_loop *loop, const struct pl_fleet_options *options,
+                   struct pl_arena *arena, struct pl_fleet **out, struct pl_error **err)
+{
+    struct pl_fleet *fleet;
+
+    if (options_check(options, arena, err) < 0)
+        return -1;
+    fleet = calloc(1, sizeof *fleet);
+    if (!fleet)
+        abort();
+    fleet->loop = loop;
+    fleet->lock = -1;
+    fleet->timer_ms = fleet->shared_due_ms = UINT64_MAX;
+    pl__arena_init(&fleet->strings, NULL, 4096);
+    pl__arena_init(&fleet->scratch, NULL, 0);
+    uv_timer_init(pl__loop_uv(loop), &fleet->timer);
+    fleet->timer.data = fleet;
+    pl__loop_hold(loop);
+    pl__fleet_enter(fleet);
+    options_keep(fleet, options);
+    int result = directory_take(fleet, arena, err);
+    if (result == 0) {
+        etcd_find(fleet, options->etcd);
+        result = shared_open(fleet, arena, err);
+    }
+    pl__fleet_leave(fleet);
+    if (result < 0) {
+        pl__fleet_free(fleet);
+        return -1;
+    }
+    *out = fleet;
+    if (fleet->shared)
+        fleet->shared_due_ms = 0;
+    watch_begin(fleet);
+    pl__fleet_wake(fleet, pl__loop_mono_ms(loop));
+    return 0;
+}
+
+const char *pl__fleet_without_etcd(const struct pl_fleet *fleet)
+{
+    return fleet->etcd ? NULL : fleet->why_not;
+}
+
+/* --- stopping ------------------------------------------------------------------------------------------------------ */
+
+static void ensembles_free(struct pl_fleet *fleet)
+{
+    pl__fleet_enter(fleet);
+    for (uint32_t i = 0; i < fleet->cluster_count; i++) {
+        pl__ensemble_free(fleet->clusters[i]->etcd);
+        fleet->clusters[i]->etcd = NULL;
+    }
+    pl__ensemble_free(fleet->shared);
+    fleet->shared = NULL;
+    pl__fleet_leave(fleet);
+}
+
+static void stopping_step(struct pl_fleet *fleet, uint64_t now_ms)
+{
+    void (*stopped)(void *user) = fleet->stopped;
+
+    if (fleet->process_count && now_ms < fleet->kill_ms) {
+        pl__fleet_wake(fleet, fleet->kill_ms);
+        return;
+    }
+    if (fleet->process_count) {
+        for (struct process *p = fleet->processes; p; p = p->next)
+            pl__process_signal(p, SIGKILL);
+        return; /* each that ends wakes us */
+    }
+    ensembles_free(fleet);
+    fleet->stopped = NULL;
+    if (stopped)
+        stopped(fleet->stopped_user);
+}
+
+void pl__fleet_stop(struct pl_fleet *fleet, void (*done)(void *user), void *user)
+{
+    fleet->stopping = true;
+    fleet->stopped = done;
+    fleet->stopped_user = user;
+    for (struct process *p = fleet->processes; p; p = p->next) {
+        p->member = NULL;
+        pl__process_signal(p, SIGTERM);
+        pl__process_signal(p, SIGCONT); /* one that is stopped ends only when it goes on */
+    }
+    for (uint32_t i = 0; i < fleet->cluster_count; i++)
+        for (int k = 0; fleet->clusters[i]->etcd && k < MEMBERS_MAX; k++)
+            fleet->clusters[i]->etcd->members[k].process = NULL;
+    for (int k = 0; fleet->shared && k < MEMBERS_MAX; k++)
+        fleet->shared->members[k].process = NULL;
+    fleet->kill_ms = pl__loop_mono_ms(fleet->loop) + KILL_AFTER_MS;
+    fleet->timer_ms = UINT64_MAX;
+    pl__fleet_wake(fleet, pl__loop_mono_ms(fleet->loop));
+}
+
+static void fleet_release(struct pl_fleet *fleet)
+{
+    struct pl_loop *loop = fleet->loop;
+
+    if (!fleet->freeing || !fleet->timer_closed || fleet->process_count)
+        return;
+    pl__arena_release(&fleet->strings);
+    pl__arena_release(&fleet->scratch);
+    free(fleet->clusters);
+    free(fleet->etcd);
+    free(fleet);
+    pl__loop_drop(loop);
+}
+
+void pl__fleet_process_ended(struct pl_fleet *fleet)
+{
+    if (fleet->freeing)
+        fleet_release(fleet);
+    else if (fleet->stopping && fleet->process_count == 0)
+        pl__fleet_wake(fleet, 0);
+}
+
+static void timer_closed(uv_handle_t *handle)
+{
+    struct pl_fleet *fleet = handle->data;
+
+    fleet->timer_closed = true;
+    fleet_release(fleet);
+}
+
+void pl__fleet_free(struct pl_fleet *fleet)
+{
+    if (!fleet)
+        return;
+    fleet->stopping = true;
+    ensembles_free(fleet);
+    for (uint32_t i = 0; i < fleet->cluster_count; i++)
+        pl__cluster_free(fleet->clusters[i]);
+    fleet->cluster_count = 0;
+    pl__processes_kill_all(fleet);
+    pl__processes_close(fleet);
+    if (fleet->lock >= 0) {
+        struct pl_str etcd = pl__str_format(&fleet->scratch, "%s/etcd", fleet->options.directory);
+        pl__folder_remove(etcd.ptr);
+        close(fleet->lock);
+    }
+    fleet->freeing = true;
+    uv_close((uv_handle_t *)&fleet->timer, timer_closed);
+}
+
+/* --- what the front asks --------------------------------------------------------------------------------------------- */
+
+struct pl_fleet_gate pl__fleet_gate(const struct pl_fleet *fleet, struct pl_str cluster)
+{
+    const struct cluster *c = pl__cluster_find(fleet, cluster);
+
+    if (!c)
+        return (struct pl_fleet_gate){ 0 };
+    return (struct pl_fleet_gate){
+        .cut = c->faults.flags & FAULT_NETWORK_CUT,
+        .nodes_forbidden = c->faults.flags & FAULT_NODES_REFUSED,
+        .delay_ms = c->faults.slow_ms,
+    };
+}
+
+const char *pl__fleet_tunnel(const struct pl_fleet *fleet, struct pl_str cluster, struct pl_str pod,
+                             uint16_t port, struct pl_fleet_target *target)
+{
+    const struct cluster *c = pl__cluster_find(fleet, cluster);
+    struct pl_str prefix = pl__static_pods[POD_ETCD];
+    const struct machine *m = c ? c->machines : NULL;
+
+    if (!pl__str_starts_with(pod, prefix) || port != 2379)
+        return "nothing listens there: only port 2379 of etcd Pods can be reached";
+    struct pl_str node = { pod.ptr + prefix.len, pod.len - prefix.len };
+    while (m && !pl__str_equal(node, pl__str(m->node)))
+        m = m->next;
+    if (!m || !m->member || m->leave == ENDS || !m->pod_there[POD_ETCD])
+        return "the Pod does not exist";
+    if (m->faults.flags & (FAULT_KUBELET_DOWN | FAULT_NETWORK_CUT))
+        return "error dialing backend: the kubelet does not answer";
+    *target = (struct pl_fleet_target){ .port = fleet->client_port, .delay_ms = m->faults.slow_ms };
+    memcpy(target->host, m->member->host, sizeof target->host);
+    return NULL;
+}
+
+uint16_t pl__fleet_etcd_port(const struct pl_fleet *fleet)
+{
+    return fleet->client_port;
+}
+
+static bool cluster_settled(const struct cluster *c, uint32_t *machines, uint32_t *running)
+{
+    int32_t own = 0;
+    bool settled = c->there && c->furnished && !c->deleting && c->due_ms != 0;
+
+    for (const struct machine *m = c->machines; m; m = m->next) {
+        (*machines)++;
+        *running += m->phase == MACHINE_RUNS && !m->deleting;
+        settled &= m->phase == MACHINE_RUNS && !m->deleting;
+        settled &= !m->member || m->member->state == MEMBER_VOTES;
+        own += m->control_plane;
+    }
+    for (int i = 0; i < SETS_MAX && settled; i++) {
+        const struct set *set = &c->sets[i];
+        int32_t count = 0;
+        for (const struct machine *m = c->machines; m; m = m->next)
+            count += strcmp(m->set, set->name) == 0;
+        settled &= !set->there || set->is_deployment || count == set->replicas;
+    }
+    return settled && c->kcp_there && own == c->kcp_replicas && c->kcp_initialized;
+}
+
+struct pl_fleet_counts pl__fleet_counts(const struct pl_fleet *fleet)
+{
+    struct pl_fleet_counts counts = { .clusters = fleet->cluster_count,
+                                      .processes = fleet->process_count,
+                                      .settled =
+                                          fleet->made_count == fleet->options.cluster_count };
+
+    for (uint32_t i = 0; i < fleet->cluster_count; i++)
+        counts.settled &= cluster_settled(fleet->clusters[i], &counts.machines, &counts.running);
+    return counts;
+}

@@ -1,0 +1,257 @@
+/* Child processes. Each leads a session of its own, so that Ctrl-C on the terminal ends us and not them: they
+ * are ended in an orderly way. Should we be killed, their ids stand in a file, and the next fleet in this
+ * directory ends those that are still what they were. */
+#include "fleet/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "loop/files.h"
+
+enum {
+    PIDS_BYTES_MAX = 1024 * 1024,
+    COMMAND_BYTES_MAX = 64 * 1024,
+    POLL_MS = 10,
+    END_POLLS_MAX = 200,
+    FOLDER_DEPTH_MAX = 8,
+};
+
+/* --- files ------------------------------------------------------------------------------------------- */
+
+int pl__folder_make(const char *path, struct pl_arena *arena, struct pl_error **err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+int pl__file_write(const char *path, struct pl_str bytes, struct pl_arena *arena,
+                   struct pl_error **err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    size_t done = 0;
+
+    while (fd >= 0 && done < bytes.len) {
+        ssize_t wrote = write(fd, bytes.ptr + done, bytes.len - done);
+        if (wrote < 0 && errno != EINTR)
+            break;
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd < 0 || done < bytes.len)
+        return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(reason));
+    return 0;
+}
+
+/* Links are not followed: it goes nowhere but down. */
+static void folder_empty(int folder, int depth)
+{
+    DIR *entries = fdopendir(folder);
+
+    if (!entries) {
+        close(folder);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(entries), entry->d_name, 0) == 0 || depth == 0)
+            continue;
+        int below =
+            openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below >= 0)
+            folder_empty(below, depth - 1);
+        unlinkat(dirfd(entries), entry->d_name, AT_REMOVEDIR);
+    }
+    closedir(entries);
+}
+
+void pl__folder_remove(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (folder >= 0)
+        folder_empty(folder, FOLDER_DEPTH_MAX);
+    rmdir(path);
+}
+
+/* --- those of a playground that crashed ----------------------------------------------------------------- */
+
+static struct pl_str pids_path(const struct pl_fleet *fleet, struct pl_arena *arena)
+{
+    return pl__str_format(arena, "%s/etcd.pids", fleet->options.directory);
+}
+
+void pl__processes_note(const struct pl_fleet *fleet)
+{
+    struct pl_arena arena;
+    struct pl_buf text;
+
+    pl__arena_init(&arena, NULL, 0);
+    pl__buf_init(&text, &arena, PIDS_BYTES_MAX);
+    for (const struct process *p = fleet->processes; p; p = p->next)
+        if (!p->exited)
+            pl__buf_printf(&text, "%d\n", p->pid);
+    struct pl_str path = pids_path(fleet, &arena);
+    if (text.len == 0)
+        unlink(path.ptr);
+    else
+        pl__file_write(path.ptr, pl__buf_str(&text), &arena, NULL);
+    pl__arena_release(&arena);
+}
+
+/* A process id is used again in time: it is ours when its arguments name the directory. */
+static bool is_ours(const struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena)
+{
+    struct pl_str path = pl__str_format(arena, "/proc/%llu/cmdline", (unsigned long long)pid);
+    struct pl_str below = pl__str_format(arena, "%s/etcd/", fleet->options.directory);
+    struct pl_str command = { "", 0 };
+
+    return pl__file_read(arena, path.ptr, COMMAND_BYTES_MAX, &command, NULL) == 0 &&
+           pl__str_contains(command, below);
+}
+
+static void pause_ms(long ms)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
+}
+
+static void end_old(struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena)
+{
+    if (pid <= 1 || pid > INT32_MAX || !is_ours(fleet, pid, arena))
+        return;
+    pl__fleet_say(fleet, "process %llu was left by a playground that crashed: ended",
+                  (unsigned long long)pid);
+    kill((pid_t)pid, SIGKILL);
+    for (int i = 0; i < END_POLLS_MAX && is_ours(fleet, pid, arena); i++)
+        pause_ms(POLL_MS);
+}
+
+void pl__processes_end_old(struct pl_fleet *fleet)
+{
+    struct pl_arena arena;
+    struct pl_str text = { "", 0 };
+
+    pl__arena_init(&arena, NULL, 0);
+    pl__file_read(&arena, pids_path(fleet, &arena).ptr, PIDS_BYTES_MAX, &text, NULL);
+    for (size_t at = 0, end; at < text.len; at = end + 1) {
+        uint64_t pid;
+        for (end = at; end < text.len && text.ptr[end] != '\n';)
+            end++;
+        if (pl__str_to_u64((struct pl_str){ text.ptr + at, end - at }, &pid))
+            end_old(fleet, pid, &arena);
+    }
+    unlink(pids_path(fleet, &arena).ptr);
+    pl__arena_release(&arena);
+}
+
+/* --- ours --------------------------------------------------------------------------------------------------- */
+
+static void process_closed(uv_handle_t *handle)
+{
+    struct process *p = handle->data;
+    struct pl_fleet *fleet = p->fleet;
+    struct process **at = &fleet->processes;
+
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    free(p);
+    fleet->process_count--;
+    pl__fleet_process_ended(fleet);
+}
+
+static void process_exited(uv_process_t *handle, int64_t code, int signal)
+{
+    struct process *p = handle->data;
+
+    (void)code;
+    (void)signal;
+    p->exited = true;
+    if (p->member) {
+        p->member->process = NULL;
+        p->member->suspect = true;
+        pl__ensemble_poke(p->member->ensemble, false);
+    }
+    pl__processes_note(p->fleet);
+    uv_close((uv_handle_t *)handle, process_closed);
+}
+
+struct process *pl__process_start(struct pl_fleet *fleet, char **argv, const char *log,
+                                  struct member *member, struct pl_error **err)
+{
+    /* Nothing of ours: etcd takes options from variables, too. */
+    static char threads[] = "GOMAXPROCS=2";
+    char *environment[] = { threads, NULL };
+    int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    struct process *p = calloc(1, sizeof *p);
+    uv_stdio_container_t stdio[3] = { { .flags = UV_IGNORE } };
+
+    if (!p)
+        abort();
+    stdio[1].flags = stdio[2].flags = fd < 0 ? UV_IGNORE : UV_INHERIT_FD;
+    stdio[1].data.fd = stdio[2].data.fd = fd;
+    uv_process_options_t options = { .file = argv[0],
+                                     .args = argv,
+                                     .env = environment,
+                                     .flags = UV_PROCESS_DETACHED,
+                                     .stdio_count = 3,
+                                     .stdio = stdio,
+                                     .exit_cb = process_exited };
+    p->fleet = fleet;
+    p->member = member;
+    p->handle.data = p;
+    p->next = fleet->processes;
+    fleet->processes = p;
+    fleet->process_count++;
+    int failed = uv_spawn(pl__loop_uv(fleet->loop), &p->handle, &options);
+    if (fd >= 0)
+        close(fd);
+    if (failed) {
+        p->exited = true;
+        uv_close((uv_handle_t *)&p->handle, process_closed);
+        pl__error(&fleet->scratch, err, PL_IO, "start %s: %s", argv[0], uv_strerror(failed));
+        return NULL;
+    }
+    p->pid = p->handle.pid;
+    pl__processes_note(fleet);
+    return p;
+}
+
+void pl__process_signal(struct process *p, int signal)
+{
+    if (p && !p->exited)
+        uv_process_kill(&p->handle, signal);
+}
+
+void pl__processes_kill_all(struct pl_fleet *fleet)
+{
+    for (struct process *p = fleet->processes; p; p = p->next) {
+        pl__process_signal(p, SIGKILL);
+        for (int i = 0; i < END_POLLS_MAX && !p->exited; i++) {
+            p->exited = waitpid(p->pid, NULL, WNOHANG) != 0;
+            if (!p->exited)
+                pause_ms(POLL_MS);
+        }
+    }
+    pl__processes_note(fleet);
+}
+
+void pl__processes_close(struct pl_fleet *fleet)
+{
+    for (struct process *p = fleet->processes; p; p = p->next) {
+        p->member = NULL;
+        if (!uv_is_closing((uv_handle_t *)&p->handle))
+            uv_close((uv_handle_t *)&p->handle, process_closed);
+    }
+}

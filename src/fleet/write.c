@@ -1,0 +1,88 @@
+/* Texts of objects, and the calls that carry them. Names come from API servers, which let only letters, digits, '-'
+ * and '.' pass, so nothing has to be escaped. */
+#include "fleet/internal.h"
+
+#include "base/time.h"
+
+struct pl_buf pl__text(struct pl_fleet *fleet)
+{
+    struct pl_buf b;
+
+    pl__buf_init(&b, &fleet->scratch, TEXT_BYTES_MAX);
+    return b;
+}
+
+void pl__object_open(struct pl_buf *b, struct pl_fleet *fleet, const char *api_version,
+                     const char *kind, const char *name, bool ns)
+{
+    pl__buf_printf(b, "{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"metadata\":{\"name\":\"%s\"",
+                   api_version, kind, name);
+    if (ns)
+        pl__buf_printf(b, ",\"namespace\":\"%s\"", fleet->options.ns);
+}
+
+void pl__labels_add(struct pl_buf *b, struct pl_fleet *fleet, const char *cluster, const char *more)
+{
+    pl__buf_printf(b, ",\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"%s\"%s", cluster, more);
+    if (fleet->options.watch_filter)
+        pl__buf_printf(b, ",\"cluster.x-k8s.io/watch-filter\":\"%s\"", fleet->options.watch_filter);
+    pl__buf_add_char(b, '}');
+}
+
+void pl__owner_add(struct pl_buf *b, const char *api_version, const char *kind, const char *name,
+                   const char *uid)
+{
+    pl__buf_printf(b,
+                   ",\"ownerReferences\":[{\"apiVersion\":\"%s\",\"kind\":\"%s\",\"name\":\"%s\","
+                   "\"uid\":\"%s\",\"controller\":true,\"blockOwnerDeletion\":true}]",
+                   api_version, kind, name, uid);
+}
+
+void pl__condition_add(struct pl_buf *b, const char *type, char status, const char *reason,
+                       const char *message, int64_t since_ms)
+{
+    pl__buf_printf(b,
+                   "%s{\"type\":\"%s\",\"status\":\"%s\",\"reason\":\"%s\",\"message\":\"%s\","
+                   "\"lastTransitionTime\":\"",
+                   b->len && b->data[b->len - 1] == '}' ? "," : "", type,
+                   status == 'T'   ? "True"
+                   : status == 'F' ? "False"
+                                   : "Unknown",
+                   reason, message);
+    pl__time_add(b, since_ms);
+    pl__buf_add_lit(b, "\"}");
+}
+
+int pl__call(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_call call)
+{
+    struct pl_str body = { "", 0 };
+
+    if (fleet->stopping)
+        return 0;
+    call.cluster = c ? pl__str(c->name) : PL_STR("");
+    int status = fleet->options.api.call(fleet->options.api.user, &call, &fleet->scratch, &body);
+    if (status < 300 && call.verb != FLEET_DELETE) {
+        pl__fleet_see(fleet, call.cluster, body, false);
+    } else if (status >= 400 && status != 404 && status != 409) {
+        fleet->failed = true;
+        pl__fleet_say(fleet, "%s %.*s: the API server says %d: %.*s", call.plural,
+                      PL_STR_ARG(call.name), status, (int)(body.len < 300 ? body.len : 300),
+                      body.ptr);
+    }
+    return status;
+}
+
+bool pl__call_changed(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_call call,
+                      uint64_t *hash)
+{
+    uint64_t now = 0xcbf29ce484222325; /* FNV-1a */
+
+    for (size_t i = 0; i < call.body.len; i++)
+        now = (now ^ (unsigned char)call.body.ptr[i]) * 0x100000001b3;
+    if (now == *hash)
+        return true;
+    if (pl__call(fleet, c, call) >= 300)
+        return false;
+    *hash = now;
+    return true;
+}
