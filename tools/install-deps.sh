@@ -45,6 +45,7 @@ need_build() {
     need libnghttp2-dev pkg-config --exists libnghttp2
     need libprotobuf-c-dev pkg-config --exists libprotobuf-c
     need protobuf-c-compiler command -v protoc-c
+    need libsqlite3-dev pkg-config --exists sqlite3
     need libwslay-dev test -e /usr/include/wslay/wslay.h
 }
 

@@ -31,11 +31,11 @@ enum {
 struct pl_apiserver;
 
 struct pl_apiserver_options {
-    const char *file;      /* the database; NULL: in memory */
-    uint64_t seed;         /* of uids and generated names; must differ from run to run with a file */
-    uint64_t history_max;  /* revisions that watches may start behind the newest; 0: 20,000 */
-    int64_t event_ttl_s;   /* Events are removed when they are that old; 0: 3600 */
-    int64_t bookmark_ms;   /* between bookmarks of a silent watch; 0: 60,000 */
+    const char *file;     /* the database; NULL: in memory */
+    uint64_t seed;        /* of uids and generated names; must differ from run to run with a file */
+    uint64_t history_max; /* revisions that watches may start behind the newest; 0: 20,000 */
+    int64_t event_ttl_s;  /* Events are removed when they are that old; 0: 3600 */
+    int64_t bookmark_ms;  /* between bookmarks of a silent watch; 0: 60,000 */
 };
 
 /* Opens or makes the database. NULL with an error (in `arena`) when it cannot, or when another process has
@@ -75,8 +75,9 @@ void pl_apiserver_compact(struct pl_apiserver *s);
 struct pl_api_request {
     struct pl_str cluster; /* its name; the front takes it from the path prefix or the port */
     struct pl_str method;  /* GET POST PUT PATCH DELETE */
-    struct pl_str path;    /* from "/api" or "/apis" on, as it came (percent-encoded), without "?..." */
-    struct pl_str query;   /* as it came, behind the "?"; may be empty */
+    struct pl_str
+        path; /* from "/api" or "/apis" on, as it came (percent-encoded), without "?..." */
+    struct pl_str query;        /* as it came, behind the "?"; may be empty */
     struct pl_str content_type; /* headers, as they came; empty when absent */
     struct pl_str accept;
     struct pl_str user_agent;
@@ -86,12 +87,12 @@ struct pl_api_request {
 struct pl_api_watch;
 
 struct pl_api_answer {
-    int status;                  /* HTTP */
-    struct pl_str content_type;  /* static or in the arena of the call */
-    struct pl_str body;          /* in the arena of the call; empty when `watch` is set */
-    uint32_t retry_after_s;      /* 0: no such header */
-    struct pl_str warning;       /* text of a "Warning: 299 - \"...\"" header, or empty */
-    struct pl_api_watch *watch;  /* the answer is a stream: read it, then close it */
+    int status;                 /* HTTP */
+    struct pl_str content_type; /* static or in the arena of the call */
+    struct pl_str body;         /* in the arena of the call; empty when `watch` is set */
+    uint32_t retry_after_s;     /* 0: no such header */
+    struct pl_str warning;      /* text of a "Warning: 299 - \"...\"" header, or empty */
+    struct pl_api_watch *watch; /* the answer is a stream: read it, then close it */
 };
 
 /* Answers one request; always fills `answer`. Paths that are about objects are done here, the rest

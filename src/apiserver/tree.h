@@ -7,12 +7,15 @@
 
 #include "base/json.h"
 
-enum { PL_TREE_DEPTH_MAX = 64 };
+enum {
+    PL_TREE_DEPTH_MAX = 160,  /* of any text that is read */
+    PL_OBJECT_DEPTH_MAX = 64, /* of an object that is stored; its managedFields may double that */
+};
 
 struct pl_tree {
     enum pl_json_type type;
-    struct pl_str key;  /* inside of an object */
-    struct pl_str text; /* a string's bytes; a number, true, false or null as it is written */
+    struct pl_str key;     /* inside of an object */
+    struct pl_str text;    /* a string's bytes; a number, true, false or null as it is written */
     struct pl_tree *first; /* of what is inside */
     struct pl_tree *last;
     struct pl_tree *next;
@@ -41,6 +44,8 @@ struct pl_tree *pl__tree_at(const struct pl_tree *t, const char *path);
 struct pl_str pl__tree_get_str(const struct pl_tree *t, const char *path);
 int64_t pl__tree_get_int(const struct pl_tree *t, const char *path, int64_t otherwise);
 bool pl__tree_get_true(const struct pl_tree *t, const char *path);
+/* Objects and arrays inside of each other, itself counted; adds to `*nodes` how many values there are. */
+size_t pl__tree_depth(const struct pl_tree *t, size_t *nodes);
 size_t pl__tree_count(const struct pl_tree *t);
 struct pl_tree *pl__tree_item(const struct pl_tree *t, size_t index);
 
