@@ -360,7 +360,9 @@ static void set_transport(struct kube_request *r, const struct kube_lane *lane)
     SET(easy, CURLOPT_FOLLOWLOCATION, 0L); /* a redirect could carry the token anywhere */
     SET(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
     SET(easy, CURLOPT_HTTP09_ALLOWED, 0L);
-    SET(easy, CURLOPT_PIPEWAIT, 1L); /* rather wait for the connection than open another */
+    /* Rather wait for the connection than open another. Without TLS there is only HTTP/1.1, and who waits
+     * for a connection with a watch on it waits for ever. */
+    SET(easy, CURLOPT_PIPEWAIT, (long)kube->https);
     /* libcurl sends even a GET's headers through this buffer and keeps it until the handle goes: with a
      * watch, for ever. By default 64 KiB of which each needs a few hundred bytes. */
     SET(easy, CURLOPT_UPLOAD_BUFFERSIZE, (long)SEND_BYTES);
