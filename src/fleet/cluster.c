@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/base64.h"
-#include "base/secret.h"
 
 #define CLEANUP_HOOK "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup"
 
@@ -298,7 +297,7 @@ static void scale_up(struct cluster *c, uint64_t now_ms, uint64_t *due_ms)
     int32_t count;
     bool all_run = control_plane_runs(c, &count);
 
-    if (!c->kcp_there || c->kcp_deleting || c->kcp_in_progress || c->kcp_paused ||
+    if (!c->kcp_there || c->kcp_deleting || c->kcp_in_progress || c->kcp_paused || c->paused ||
         count >= c->kcp_replicas || (c->kcp_initialized && !all_run))
         return;
     if (now_ms < c->settled_ms) {

@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "loop/files.h"
+
 enum {
     DIAL_TIMEOUT_MS = 3000,
     CALL_TIMEOUT_MS = 5000,
@@ -341,8 +343,26 @@ static void member_rejoin(struct member *m)
 static void call_send(struct ensemble *e, enum pl_etcd_call call, struct member *target,
                       uint64_t id);
 
+/* Added for somebody who has gone before it started: nobody could take it for theirs, and while it is there
+ * etcd takes no other learner. */
+static void strangers_remove(struct ensemble *e, const struct pl_etcd_answer *answer)
+{
+    for (size_t i = 0; i < answer->member_count; i++) {
+        const struct pl_etcd_member_info *info = &answer->members[i];
+        bool known = info->name.len > 0 || !info->is_learner;
+        for (int k = 0; k < MEMBERS_MAX && !known; k++)
+            known = e->members[k].state != MEMBER_NONE &&
+                    pl__str_equal(info->peer_url, peer_url(&e->members[k]));
+        for (uint32_t k = 0; k < e->errand_count && !known; k++)
+            known = e->errands[k].id == info->id;
+        if (!known)
+            errand_add(e, ETCD_MEMBER_REMOVE, info->id);
+    }
+}
+
 static void observed(struct ensemble *e, struct member *m, const struct pl_etcd_answer *answer)
 {
+    strangers_remove(e, answer);
     if (!m) {
         starters_settle(e, answer);
         return;
@@ -368,6 +388,7 @@ static void changed(struct ensemble *e, struct member *m, const struct pl_etcd_a
         info = m ? listed_find(answer, m) : NULL;
         if (info)
             member_added(m, info, answer);
+        strangers_remove(e, answer);
         return;
     case ETCD_MEMBER_PROMOTE:
         if (!m)
@@ -448,6 +469,9 @@ static void call_send(struct ensemble *e, enum pl_etcd_call call, struct member 
         .user = e,
     };
 
+    /* Ours lives for a day; this makes a new one when it is time. */
+    pl__etcd_credentials(e->client, pl__str(e->ca_cert), pl__str(e->ca_key), pl__loop_wall_ms(),
+                         scratch(e), NULL);
     e->busy = true;
     e->call = call;
     e->target = target;

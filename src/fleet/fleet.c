@@ -10,6 +10,8 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "loop/files.h"
+
 enum {
     CLUSTERS_PER_TURN = 32, /* so that the controller, on the same loop, is not kept waiting */
     KILL_AFTER_MS = 3000,

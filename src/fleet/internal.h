@@ -18,6 +18,7 @@
 
 #include "fleet/fleet.h"
 #include "loop/etcd.h"
+#include "loop/files.h"
 #include "model/objects.h"
 
 #define CAPI "cluster.x-k8s.io/v1beta2"
@@ -170,12 +171,6 @@ void pl__processes_kill_all(struct pl_fleet *fleet);
 /* Closes the handles of those, when the fleet ends. */
 void pl__processes_close(struct pl_fleet *fleet);
 
-/* Removes a folder below the fleet's own, with everything in it. */
-void pl__folder_remove(const char *path);
-int pl__folder_make(const char *path, struct pl_arena *arena, struct pl_error **err);
-int pl__file_write(const char *path, struct pl_str bytes, struct pl_arena *arena,
-                   struct pl_error **err);
-
 /* --- certificates (pki.c) --------------------------------------------------------------------------------- */
 
 /* PEM of a new authority, of the heap: free both. 0, or -1. */
@@ -211,7 +206,6 @@ struct machine {
     char name[NAME_BYTES], uid[UID_BYTES], set[NAME_BYTES], config[NAME_BYTES], infra[NAME_BYTES];
     char node[NAME_BYTES]; /* status.nodeRef, or what it is going to be */
     uint64_t version;
-    int64_t created_ms;
     bool control_plane, deleting, has_finalizer;
     bool hooks, drain_hooks, remediate, skip_remediation, paused;
     bool health_true, health_false, owner_false; /* HealthCheckSucceeded, OwnerRemediated */
@@ -272,9 +266,9 @@ struct cluster {
     struct pl_fleet *fleet;
     uint64_t hash; /* of the name */
     char name[NAME_BYTES], uid[UID_BYTES], kcp[NAME_BYTES], kcp_uid[UID_BYTES];
-    char machine_template[NAME_BYTES]; /* of the control plane's infrastructure */
     uint64_t version, kcp_version;
-    bool there, deleting, kcp_there, kcp_deleting, kcp_initialized, kcp_in_progress, kcp_paused;
+    bool there, deleting, paused, kcp_there, kcp_deleting, kcp_initialized, kcp_in_progress,
+        kcp_paused;
     bool kcp_external;
     int32_t kcp_replicas;
     char fault[FAULT_BYTES];

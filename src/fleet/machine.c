@@ -393,18 +393,21 @@ static void health_check(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 
 void pl__machine_step(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 {
+    /* Pausing is for controllers: the machine itself, its kubelet and its etcd know nothing of it. */
+    bool paused = m->paused || m->cluster->paused;
+
     if (m->ended)
         return;
     pl__machine_faults(m);
-    if (m->phase == MACHINE_NEW && !m->deleting)
+    if (m->phase == MACHINE_NEW && !m->deleting && !paused)
         come(m, now_ms, due_ms);
     if (m->phase == MACHINE_BOOTS && !m->deleting)
         boot(m, now_ms);
-    if (m->deleting)
+    if (m->deleting && !paused)
         go(m, now_ms, due_ms);
     if (m->phase == MACHINE_RUNS && m->leave != ENDS)
         pl__node_step(m, now_ms, due_ms);
-    if (!m->deleting)
+    if (!m->deleting && !paused)
         health_check(m, now_ms, due_ms);
     status_keep(m);
     if (m->leave == ENDS)

@@ -3,13 +3,10 @@
  * directory ends those that are still what they were. */
 #include "fleet/internal.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,69 +18,7 @@ enum {
     COMMAND_BYTES_MAX = 64 * 1024,
     POLL_MS = 10,
     END_POLLS_MAX = 200,
-    FOLDER_DEPTH_MAX = 8,
 };
-
-/* --- files ------------------------------------------------------------------------------------------- */
-
-int pl__folder_make(const char *path, struct pl_arena *arena, struct pl_error **err)
-{
-    if (mkdir(path, 0700) < 0 && errno != EEXIST)
-        return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(errno));
-    return 0;
-}
-
-int pl__file_write(const char *path, struct pl_str bytes, struct pl_arena *arena,
-                   struct pl_error **err)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t done = 0;
-
-    while (fd >= 0 && done < bytes.len) {
-        ssize_t wrote = write(fd, bytes.ptr + done, bytes.len - done);
-        if (wrote < 0 && errno != EINTR)
-            break;
-        done += wrote > 0 ? (size_t)wrote : 0;
-    }
-    int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    if (fd < 0 || done < bytes.len)
-        return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(reason));
-    return 0;
-}
-
-/* Links are not followed: it goes nowhere but down. */
-static void folder_empty(int folder, int depth)
-{
-    DIR *entries = fdopendir(folder);
-
-    if (!entries) {
-        close(folder);
-        return;
-    }
-    for (struct dirent *entry; (entry = readdir(entries));) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-            continue;
-        if (unlinkat(dirfd(entries), entry->d_name, 0) == 0 || depth == 0)
-            continue;
-        int below =
-            openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (below >= 0)
-            folder_empty(below, depth - 1);
-        unlinkat(dirfd(entries), entry->d_name, AT_REMOVEDIR);
-    }
-    closedir(entries);
-}
-
-void pl__folder_remove(const char *path)
-{
-    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-    if (folder >= 0)
-        folder_empty(folder, FOLDER_DEPTH_MAX);
-    rmdir(path);
-}
 
 /* --- those of a playground that crashed ----------------------------------------------------------------- */
 

@@ -15,11 +15,11 @@ struct seen_annotations {
 
 struct seen {
     struct pl_str kind, name, ns, uid, version;
-    int64_t created_ms, deleted_ms;
+    int64_t deleted_ms;
     PL_LIST(struct pl_str) finalizers;
     struct seen_labels labels;
     struct seen_annotations annotations;
-    struct pl_str config, control_plane, infra, template_;
+    struct pl_str config, control_plane, infra;
     int64_t replicas;
     bool external_etcd, paused, initialized;
     struct pl_str node;
@@ -52,7 +52,6 @@ static const struct pl_field seen_fields[] = {
     PL_FIELD("metadata.namespace",         F_STR,     struct seen, ns),
     PL_FIELD("metadata.uid",               F_STR,     struct seen, uid),
     PL_FIELD("metadata.resourceVersion",   F_STR,     struct seen, version),
-    PL_FIELD("metadata.creationTimestamp", F_TIME,    struct seen, created_ms),
     PL_FIELD("metadata.deletionTimestamp", F_TIME,    struct seen, deleted_ms),
     PL_FIELD("metadata.finalizers",        F_STRINGS, struct seen, finalizers),
     PL_FIELD_SHAPE("metadata.labels",      F_MAP,     struct seen, labels,      &labels_shape),
@@ -63,7 +62,6 @@ static const struct pl_field seen_fields[] = {
     PL_FIELD("spec.bootstrap.configRef.name", F_STR,  struct seen, config),
     PL_FIELD("spec.controlPlaneRef.name",     F_STR,  struct seen, control_plane),
     PL_FIELD("spec.infrastructureRef.name",   F_STR,  struct seen, infra),
-    PL_FIELD("spec.machineTemplate.spec.infrastructureRef.name", F_STR, struct seen, template_),
     PL_FIELD("spec.kubeadmConfigSpec.clusterConfiguration.etcd.external", F_PRESENT, struct seen, external_etcd),
     PL_FIELD("status.nodeRef.name",           F_STR,  struct seen, node),
     PL_FIELD("status.initialization.controlPlaneInitialized", F_BOOL, struct seen, initialized),
@@ -122,8 +120,11 @@ static void fault_see(struct pl_fleet *fleet, char room[FAULT_BYTES], const stru
                       PL_STR_ARG(s->kind), PL_STR_ARG(s->name), PL_STR_ARG(word),
                       PL_STR_ARG(s->kind));
     else
-        pl__fleet_say(fleet, "%.*s %.*s: %s%.*s", PL_STR_ARG(s->kind), PL_STR_ARG(s->name),
-                      fault.len ? "fault " : "no fault", PL_STR_ARG(fault));
+        pl__fleet_say(fleet, "%.*s %.*s: %s%.*s%s", PL_STR_ARG(s->kind), PL_STR_ARG(s->name),
+                      fault.len ? "fault " : "no fault", PL_STR_ARG(fault),
+                      fleet->shared && pl__str_contains(fault, PL_STR("etcd-"))
+                          ? " (the etcd that all clusters share is left alone)"
+                          : "");
 }
 
 /* --- one kind each ----------------------------------------------------------------------------------- */
@@ -134,6 +135,7 @@ static void cluster_see(struct cluster *c, const struct seen *s, bool gone)
         return;
     c->there = !gone;
     c->deleting = s->deleted_ms != 0;
+    c->paused = s->paused || s->annotations.paused;
     NAME_SET(c->uid, s->uid);
     if (s->control_plane.len)
         NAME_SET(c->kcp, s->control_plane);
@@ -146,7 +148,6 @@ static void kcp_see(struct cluster *c, const struct seen *s, bool gone)
         return;
     NAME_SET(c->kcp, s->name);
     NAME_SET(c->kcp_uid, s->uid);
-    NAME_SET(c->machine_template, s->template_);
     c->kcp_there = !gone;
     c->kcp_deleting = s->deleted_ms != 0;
     c->kcp_in_progress = s->annotations.in_progress;
@@ -226,7 +227,6 @@ static void machine_read(struct machine *m, const struct seen *s)
     NAME_SET(m->infra, s->infra);
     if (s->node.len)
         NAME_SET(m->node, s->node);
-    m->created_ms = s->created_ms;
     m->control_plane = s->labels.control_plane;
     m->deleting = s->deleted_ms != 0;
     m->has_finalizer = s->finalizers.count > 0;

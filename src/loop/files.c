@@ -1,9 +1,12 @@
 #include "loop/files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { FOLDER_DEPTH_MAX = 8 };
 
 static int fail_errno(struct pl_arena *arena, struct pl_error **err, const char *path, int reason)
 {
@@ -61,4 +64,63 @@ struct pl_file_mark pl__file_mark(const char *path)
         .size = (uint64_t)about.st_size,
         .modified_ns = (int64_t)about.st_mtim.tv_sec * 1000000000 + about.st_mtim.tv_nsec,
     };
+}
+
+int pl__folder_make(const char *path, struct pl_arena *arena, struct pl_error **err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return fail_errno(arena, err, path, errno);
+    return 0;
+}
+
+int pl__file_write(const char *path, struct pl_str bytes, struct pl_arena *arena,
+                   struct pl_error **err)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    size_t done = 0;
+
+    while (fd >= 0 && done < bytes.len) {
+        ssize_t wrote = write(fd, bytes.ptr + done, bytes.len - done);
+        if (wrote < 0 && errno != EINTR)
+            break;
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (fd < 0 || done < bytes.len)
+        return fail_errno(arena, err, path, reason);
+    return 0;
+}
+
+/* Links are not followed: it goes nowhere but down. */
+static void folder_empty(int folder, int depth)
+{
+    DIR *entries = fdopendir(folder);
+
+    if (!entries) {
+        close(folder);
+        return;
+    }
+    for (struct dirent *entry; (entry = readdir(entries));) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+            continue;
+        if (unlinkat(dirfd(entries), entry->d_name, 0) == 0 || depth == 0)
+            continue;
+        int below =
+            openat(dirfd(entries), entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        if (below >= 0)
+            folder_empty(below, depth - 1);
+        unlinkat(dirfd(entries), entry->d_name, AT_REMOVEDIR);
+    }
+    closedir(entries);
+}
+
+void pl__folder_remove(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (folder >= 0)
+        folder_empty(folder, FOLDER_DEPTH_MAX);
+    rmdir(path);
 }

@@ -12,6 +12,7 @@
 
 #include "base/base64.h"
 #include "fleet/internal.h"
+#include "loop/files.h"
 #include "unit/fleet/fake_api.h"
 
 enum { WAIT_MS_MAX = 40 * 1000 };
@@ -406,6 +407,45 @@ static void test_replacement(void)
     CHECK(until(replaced));
 }
 
+static bool four_voters(void)
+{
+    return seen.voters == 4 && seen.members == 4 && member_find("demo-1-cp-6") >= 0;
+}
+static bool sixth_votes(void)
+{
+    return settled() && observed(four_voters);
+}
+static bool fifth_joins(void)
+{
+    const struct cluster *c = fleet->clusters[0];
+
+    for (const struct machine *m = c->machines; m; m = m->next)
+        if (strcmp(m->name, "demo-1-cp-5") == 0)
+            return m->member && m->member->ensemble->busy;
+    return false;
+}
+static bool fifth_gone(void)
+{
+    return !fake_get(&fake, "", "machines", "demo-1-cp-5");
+}
+
+/* A Machine that goes in the middle of its join leaves nothing that keeps others from joining. */
+static void test_interrupted_join(void)
+{
+    CASE("a join that is broken off")
+    fake_merge(&fake, "", "kubeadmcontrolplanes", "demo-1-cp", "{\"spec\":{\"replicas\":4}}");
+    CHECK(until(fifth_joins));
+    fake_merge(&fake, "", "kubeadmcontrolplanes", "demo-1-cp", "{\"spec\":{\"replicas\":3}}");
+    fake_merge(&fake, "", "machines", "demo-1-cp-5",
+               "{\"metadata\":{\"annotations\":{\"pre-terminate.delete.hook.machine.cluster.x-k8s."
+               "io/kcp-cleanup\":null}}}");
+    fake_delete(&fake, "", "machines", "demo-1-cp-5");
+    CHECK(until(fifth_gone));
+    CHECK(until(has_three_voters));
+    fake_merge(&fake, "", "kubeadmcontrolplanes", "demo-1-cp", "{\"spec\":{\"replicas\":4}}");
+    CHECK(until(sixth_votes));
+}
+
 static void test_own(void)
 {
     begin(false, 1);
@@ -420,6 +460,7 @@ static void test_own(void)
     test_faults();
     test_bad_certificate();
     test_replacement();
+    test_interrupted_join();
     CASE("it stops, and leaves nothing")
     finish(true);
 }

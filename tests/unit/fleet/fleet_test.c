@@ -11,6 +11,7 @@
 
 #include "unit/fleet/fake_api.h"
 #include "fleet/internal.h"
+#include "loop/files.h"
 
 enum { WAIT_MS_MAX = 10 * 1000, QUIET_MS = 700 };
 
@@ -372,9 +373,18 @@ static bool first_gone(void)
 {
     return !machine("demo-1-cp-1");
 }
+static bool second_waits(void)
+{
+    return pl__str_equal(fake_condition(machine("demo-1-cp-2"), "Deleting", "reason"),
+                         PL_STR("WaitingForPreTerminateHook"));
+}
+static bool one_left(void)
+{
+    return fake_count(&fake, "", "machines") == 1;
+}
 static bool replaced(void)
 {
-    return machine("demo-1-cp-4") && settled();
+    return machine("demo-1-cp-4") && machine("demo-1-cp-5") && settled();
 }
 
 static void hook_drop(const char *name)
@@ -410,9 +420,19 @@ static void test_leaving(void)
     CHECK(!fake_get(&fake, "", "devmachines", "demo-1-cp-1"));
     CHECK(!fake_get(&fake, "", "kubeadmconfigs", "demo-1-cp-1"));
 
+    CASE("nothing goes on while the Cluster is paused")
+    fake_merge(&fake, "", "clusters", "demo-1", "{\"spec\":{\"paused\":true}}");
+    fake_delete(&fake, "", "machines", "demo-1-cp-2");
+    rest();
+    CHECK_STR(fake_condition(machine("demo-1-cp-2"), "Deleting", "status"), "False");
+    fake_merge(&fake, "", "clusters", "demo-1", "{\"spec\":{\"paused\":null}}");
+    CHECK(until(second_waits));
+    hook_drop("demo-1-cp-2");
+    CHECK(until(one_left));
+
     CASE("while a remediation is in progress nobody else makes the replacement")
     rest();
-    CHECK_INT(fake_count(&fake, "", "machines"), 2);
+    CHECK_INT(fake_count(&fake, "", "machines"), 1);
 
     CASE("else the control plane is scaled up again")
     snprintf(patch, sizeof patch, kcp_patch, "null");
