@@ -1,0 +1,252 @@
+/* Trees and the forms of a patch: a line in, a line out. */
+#include "apiserver/patch.h"
+
+#include "apiserver/managed.h"
+#include "test.h"
+
+static struct pl_arena arena;
+
+static struct pl_tree *tree(const char *text)
+{
+    return pl__tree_read(&arena, pl__str(text), NULL);
+}
+
+static struct pl_str text(const struct pl_tree *t)
+{
+    return t ? pl__tree_text(&arena, t) : PL_STR("<none>");
+}
+
+static void test_trees(void)
+{
+    static const char *const same[] = {
+        "{}",
+        "[]",
+        "{\"b\":1,\"a\":[true,false,null,\"x\\n\",1.50,-0,12345678901234567890]}",
+        "\"\"",
+        "{\"\":{\"\":[]}}",
+    };
+    static const char *const bad[] = { "", "{", "{\"a\":1,\"a\":2}", "{} x", "[1,]", "{\"a\"}" };
+
+    for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
+        CASE("reads and writes %s", same[i])
+        CHECK_STR(text(tree(same[i])), same[i]);
+        CHECK(pl__tree_equal(tree(same[i]), tree(same[i])));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct pl_error *err = NULL;
+        CASE("refuses %s", bad[i])
+        CHECK(!pl__tree_read(&arena, pl__str(bad[i]), &err) && err);
+    }
+    CASE("a key that comes twice among many")
+    char many[4096] = "{";
+    size_t len = 1;
+    for (int i = 0; i < 100; i++)
+        len += (size_t)snprintf(many + len, sizeof many - len, "\"k%d\":%d,", i == 99 ? 3 : i, i);
+    snprintf(many + len - 1, sizeof many - len, "}");
+    CHECK(!tree(many));
+
+    CASE("equal whatever the order of members, not of items")
+    CHECK(pl__tree_equal(tree("{\"a\":1,\"b\":2}"), tree("{\"b\":2,\"a\":1}")));
+    CHECK(!pl__tree_equal(tree("[1,2]"), tree("[2,1]")));
+    CHECK(!pl__tree_equal(tree("{\"a\":1}"), tree("{\"a\":1,\"b\":2}")));
+    CHECK(!pl__tree_equal(tree("\"1\""), tree("1")));
+}
+
+static void test_merge(void)
+{
+    static const struct {
+        const char *target, *patch, *result;
+    } cases[] = {
+        /* Of RFC 7386, its appendix. */
+        { "{\"a\":\"b\"}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
+        { "{\"a\":\"b\"}", "{\"b\":\"c\"}", "{\"a\":\"b\",\"b\":\"c\"}" },
+        { "{\"a\":\"b\"}", "{\"a\":null}", "{}" },
+        { "{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}" },
+        { "{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}" },
+        { "{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}" },
+        { "{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}" },
+        { "{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}" },
+        { "{\"e\":null}", "{\"a\":1}", "{\"e\":null,\"a\":1}" },
+        { "[1,2]", "{\"a\":\"b\",\"c\":null}", "{\"a\":\"b\"}" },
+        { "{}", "{\"a\":{\"bb\":{\"ccc\":null}}}", "{\"a\":{\"bb\":{}}}" },
+        { "{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CASE("merge %s with %s", cases[i].target, cases[i].patch)
+        CHECK_STR(text(pl__patch_merge(&arena, tree(cases[i].target), tree(cases[i].patch))),
+                  cases[i].result);
+    }
+}
+
+static void test_json(void)
+{
+    static const struct {
+        const char *target, *patch, *result; /* NULL: it fails */
+    } cases[] = {
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b\",\"value\":2}]", "{\"a\":1,\"b\":2}" },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a\",\"value\":2}]", "{\"a\":2}" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/1\",\"value\":9}]", "[1,9,2]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/-\",\"value\":9}]", "[1,2,9]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/2\",\"value\":9}]", "[1,2,9]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/3\",\"value\":9}]", NULL },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/01\",\"value\":9}]", NULL },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/1\"}]", "[1]" },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/2\"}]", NULL },
+        { "[1,2]", "[{\"op\":\"replace\",\"path\":\"/1\",\"value\":{}}]", "[1,{}]" },
+        { "[1,2]", "[{\"op\":\"replace\",\"path\":\"/-\",\"value\":{}}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":2}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b/c\",\"value\":2}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"\",\"value\":[]}]", "[]" },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"b\",\"value\":2}]", NULL },
+        { "{\"a/b\":1,\"m~n\":2}",
+          "[{\"op\":\"remove\",\"path\":\"/a~1b\"},{\"op\":\"remove\",\"path\":\"/m~0n\"}]", "{}" },
+        { "{\"a\":1}", "[{\"op\":\"remove\",\"path\":\"/~2\"}]", NULL },
+        { "{\"a\":[1,{\"x\":2}]}", "[{\"op\":\"test\",\"path\":\"/a/1/x\",\"value\":2}]",
+          "{\"a\":[1,{\"x\":2}]}" },
+        { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/a\",\"value\":2}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"test\",\"path\":\"/b\",\"value\":null}]", "{\"a\":1}" },
+        { "{\"a\":{\"b\":1}}", "[{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/c\"}]",
+          "{\"a\":{\"b\":1},\"c\":{\"b\":1}}" },
+        { "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a/b\",\"path\":\"/c\"}]",
+          "{\"a\":{},\"c\":1}" },
+        { "{\"a\":{\"b\":1}}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a/b/c\"}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"nope\",\"path\":\"/a\"}]", NULL },
+        { "{\"a\":1}", "[{\"path\":\"/a\"}]", NULL },
+        { "{\"a\":1}", "[1]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a\"}]", NULL },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pl_tree *root = tree(cases[i].target);
+        struct pl_str message;
+        CASE("JSON patch %s of %s", cases[i].patch, cases[i].target)
+        enum pl_patch_result result = pl__patch_json(&arena, &root, tree(cases[i].patch), &message);
+        if (cases[i].result) {
+            CHECK_INT(result, PATCH_DONE);
+            CHECK_STR(text(root), cases[i].result);
+        } else {
+            CHECK(result != PATCH_DONE);
+        }
+    }
+
+    CASE("copies of copies are bounded")
+    struct pl_tree *root = tree("{\"a\":[1,2,3]}"), *operations = tree("[]");
+    struct pl_str message;
+    for (int i = 0; i < 64; i++)
+        pl__tree_append(operations, tree("{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/a/0\"}"));
+    CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_FAILED);
+
+    CASE("so is depth")
+    root = tree("{}");
+    operations = tree("[]");
+    char path[1024] = "";
+    for (size_t i = 0; i < PL_TREE_DEPTH_MAX + 10; i++) {
+        struct pl_tree *op = tree("{\"op\":\"add\",\"value\":{}}");
+        snprintf(path + 2 * i, sizeof path - 2 * i, "/a");
+        pl__tree_set(op, PL_STR("path"), pl__tree_str(&arena, pl__str(path)));
+        pl__tree_append(operations, op);
+    }
+    CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_FAILED);
+
+    CASE("so are operations")
+    operations = tree("[]");
+    for (int i = 0; i <= PL_PATCH_OPERATIONS_MAX; i++)
+        pl__tree_append(operations, tree("{}"));
+    CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_TOO_MANY);
+}
+
+static void test_strategic(void)
+{
+    static const struct {
+        const char *target, *patch, *result;
+    } cases[] = {
+        { "{\"status\":{\"conditions\":[{\"type\":\"A\",\"status\":\"1\",\"x\":1}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"A\",\"status\":\"2\"},{\"type\":\"B\"}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"A\",\"status\":\"2\",\"x\":1},{\"type\":\"B\"}]"
+          "}}" },
+        { "{\"status\":{\"conditions\":[{\"type\":\"A\"},{\"type\":\"B\"}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"A\",\"$patch\":\"delete\"}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"B\"}]}}" },
+        { "{\"status\":{\"conditions\":[{\"type\":\"A\"}]}}",
+          "{\"status\":{\"conditions\":[{\"$patch\":\"replace\"},{\"type\":\"C\"}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"C\"}]}}" },
+        { "{\"metadata\":{\"finalizers\":[\"a\"]}}",
+          "{\"metadata\":{\"finalizers\":[\"b\",\"a\"]}}",
+          "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
+        { "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}",
+          "{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[\"a\"],"
+          "\"$setElementOrder/finalizers\":[\"b\"]}}",
+          "{\"metadata\":{\"finalizers\":[\"b\"]}}" },
+        { "{\"spec\":{\"taints\":[{\"key\":\"a\"}]}}", "{\"spec\":{\"taints\":[{\"key\":\"b\"}]}}",
+          "{\"spec\":{\"taints\":[{\"key\":\"b\"}]}}" },
+        { "{\"metadata\":{\"labels\":{\"a\":\"1\",\"b\":\"2\"}}}",
+          "{\"metadata\":{\"labels\":{\"a\":null,\"c\":\"3\"}}}",
+          "{\"metadata\":{\"labels\":{\"b\":\"2\",\"c\":\"3\"}}}" },
+        { "{\"spec\":{\"a\":1,\"b\":2}}", "{\"spec\":{\"$patch\":\"replace\",\"c\":3}}",
+          "{\"spec\":{\"c\":3}}" },
+        { "{\"spec\":{\"a\":1,\"b\":2}}", "{\"spec\":{\"$retainKeys\":[\"b\",\"c\"],\"c\":3}}",
+          "{\"spec\":{\"b\":2,\"c\":3}}" },
+        { "{}", "{\"spec\":{\"x\":{\"$patch\":\"merge\",\"a\":1,\"b\":null}}}",
+          "{\"spec\":{\"x\":{\"a\":1}}}" },
+    };
+    const struct pl_kind *node = pl__kind_by_plural(PL_STR(""), PL_STR("v1"), PL_STR("nodes"));
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct pl_tree *target = tree(cases[i].target);
+        struct pl_str message;
+        CASE("strategic %s of %s", cases[i].patch, cases[i].target)
+        CHECK_INT(pl__patch_strategic(&arena, node, target, tree(cases[i].patch), &message),
+                  PATCH_DONE);
+        CHECK_STR(text(target), cases[i].result);
+    }
+}
+
+static void test_fields(void)
+{
+    const struct pl_kind *machine =
+        pl__kind_by_plural(PL_STR("cluster.x-k8s.io"), PL_STR("v1beta2"), PL_STR("machines"));
+    static const struct {
+        const char *object, *fields;
+    } cases[] = {
+        { "{\"spec\":{\"a\":1,\"b\":{\"c\":[1,2]},\"e\":{}}}",
+          "{\"f:spec\":{\"f:a\":{},\"f:b\":{\"f:c\":{}},\"f:e\":{}}}" },
+        { "{\"status\":{\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
+          "{\"f:status\":{\"f:conditions\":{\"k:{\\\"type\\\":\\\"Ready\\\"}\":{\".\":{},\"f:"
+          "status\":"
+          "{},\"f:type\":{}}}}}" },
+        { "{\"metadata\":{\"finalizers\":[\"b\",\"a\"]}}",
+          "{\"f:metadata\":{\"f:finalizers\":{\"v:\\\"a\\\"\":{},\"v:\\\"b\\\"\":{}}}}" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CASE("fields of %s", cases[i].object)
+        struct pl_fields *set = pl__fields_of(&arena, machine, tree(cases[i].object));
+        CHECK_STR(text(pl__fields_write(&arena, set)), cases[i].fields);
+        CHECK(pl__fields_equal(set, pl__fields_read(&arena, tree(cases[i].fields))));
+        CHECK(pl__fields_empty(pl__fields_minus(&arena, set, set)));
+        CHECK(pl__fields_equal(set, pl__fields_common(&arena, set, set)));
+        CHECK(pl__fields_equal(set, pl__fields_union(&arena, set, set)));
+    }
+    CASE("what comes counts with the places between")
+    struct pl_fields_change change = pl__fields_compare(
+        &arena, machine, tree("{\"spec\":{\"a\":1,\"b\":1}}"),
+        tree("{\"spec\":{\"a\":2},\"status\":{\"conditions\":[{\"type\":\"A\"}]}}"));
+    CHECK_STR(text(pl__fields_write(&arena, change.modified)), "{\"f:spec\":{\"f:a\":{}}}");
+    CHECK_STR(text(pl__fields_write(&arena, change.removed)), "{\"f:spec\":{\"f:b\":{}}}");
+    CHECK_STR(text(pl__fields_write(&arena, change.added)),
+              "{\"f:status\":{\".\":{},\"f:conditions\":{\".\":{},\"k:{\\\"type\\\":\\\"A\\\"}\":"
+              "{\".\":{},\"f:type\":{}}}}}");
+}
+
+int main(void)
+{
+    pl__arena_init(&arena, NULL, 0);
+    test_trees();
+    test_merge();
+    test_json();
+    test_strategic();
+    test_fields();
+    pl__arena_release(&arena);
+    return test_end("patch");
+}
