@@ -10,7 +10,7 @@ enum { STEP_MS_MAX = 60 * 1000, SEGMENTS_MAX = 10 };
 /* --- small things that all files use ------------------------------------------------------------- */
 
 /* splitmix64 */
-uint64_t pl__random(struct pl_apiserver *s)
+uint64_t pl__api_random(struct pl_apiserver *s)
 {
     uint64_t x = s->random += 0x9e3779b97f4a7c15;
 
@@ -143,7 +143,7 @@ int pl_apiserver_cluster_add(struct pl_apiserver *s, struct pl_str name, int64_t
     if (name.len == 0 || name.len > PL_API_CLUSTER_NAME_MAX)
         return -1;
     if (!find_cluster(s, name)) {
-        int64_t id = pl__store_cluster(s->store, name);
+        int64_t id = pl__api_store_cluster(s->store, name);
         if (id < 0)
             return -1;
         insert_cluster(s, id, name);
@@ -163,9 +163,10 @@ void pl_apiserver_cluster_remove(struct pl_apiserver *s, struct pl_str name)
         return;
     struct pl_cluster *cluster = s->clusters[place];
     pl__watch_end_all(cluster);
-    if (pl__store_begin(s->store) == 0 &&
-        (pl__store_drop_cluster(s->store, cluster->id) < 0 || pl__store_commit(s->store) < 0))
-        pl__store_rollback(s->store);
+    if (pl__api_store_begin(s->store) == 0 &&
+        (pl__api_store_drop_cluster(s->store, cluster->id) < 0 ||
+         pl__api_store_commit(s->store) < 0))
+        pl__api_store_rollback(s->store);
     s->cluster_count--;
     memmove(&s->clusters[place], &s->clusters[place + 1],
             (s->cluster_count - place) * sizeof(struct pl_cluster *));
@@ -181,7 +182,7 @@ static int number_kinds(struct pl_apiserver *s)
     s->kind_ids = calloc(pl__kind_count, sizeof *s->kind_ids);
     assert(s->kind_ids);
     for (size_t i = 0; i < pl__kind_count; i++) {
-        s->kind_ids[i] = pl__store_kind(s->store, pl__kind_resource(a, &pl__kinds[i]));
+        s->kind_ids[i] = pl__api_store_kind(s->store, pl__kind_resource(a, &pl__kinds[i]));
         if (s->kind_ids[i] < 0)
             return -1;
     }
@@ -206,16 +207,16 @@ struct pl_apiserver *pl_apiserver_open(const struct pl_apiserver_options *option
     s->next_watch_ms = INT64_MAX;
     s->work = true; /* a server that was killed may have left some */
     pl__arena_init(&s->scratch, NULL, 0);
-    s->store = pl__store_open(options->file, arena, err);
+    s->store = pl__api_store_open(options->file, arena, err);
     if (s->store && number_kinds(s) == 0 &&
-        pl__store_each_cluster(s->store, &s->scratch, insert_cluster, s) == 0) {
+        pl__api_store_each_cluster(s->store, &s->scratch, insert_cluster, s) == 0) {
         /* uids must not repeat when a server with the same seed goes on with the same file. */
-        s->random += pl__store_version(s->store) * 0xd1342543de82ef95;
+        s->random += pl__api_store_version(s->store) * 0xd1342543de82ef95;
         return s;
     }
     if (s->store)
         pl__error(arena, err, PL_IO, "%s: %s", options->file ? options->file : "database in memory",
-                  pl__store_failure(s->store));
+                  pl__api_store_failure(s->store));
     pl_apiserver_close(s);
     return NULL;
 }
@@ -230,7 +231,7 @@ void pl_apiserver_close(struct pl_apiserver *s)
     }
     free(s->clusters);
     free(s->kind_ids);
-    pl__store_close(s->store);
+    pl__api_store_close(s->store);
     pl__arena_release(&s->scratch);
     free(s);
 }
@@ -250,12 +251,12 @@ int64_t pl_apiserver_wake_at_ms(const struct pl_apiserver *s)
 
 uint64_t pl_apiserver_version(const struct pl_apiserver *s)
 {
-    return pl__store_version(s->store);
+    return pl__api_store_version(s->store);
 }
 
 void pl_apiserver_compact(struct pl_apiserver *s)
 {
-    while (pl__store_compact(s->store, pl__store_version(s->store), 10000) == 1)
+    while (pl__api_store_compact(s->store, pl__api_store_version(s->store), 10000) == 1)
         continue;
 }
 

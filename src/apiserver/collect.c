@@ -45,7 +45,7 @@ static int load(struct pl_apiserver *s, const struct pl_store_key *key, struct p
                 struct pl_tree **object)
 {
     const struct pl_kind *kind = pl__kind_of_id(s, key->kind);
-    int found = kind ? pl__store_get(s->store, &s->scratch, key, row) : 0;
+    int found = kind ? pl__api_store_get(s->store, &s->scratch, key, row) : 0;
 
     if (found == 1)
         *object = pl__read_row(&s->scratch, kind, row);
@@ -103,7 +103,7 @@ static int has_other_owner(struct pl_apiserver *s, int64_t cluster, const struct
         struct pl_str other = pl__tree_get_str(o, "uid");
         if (pl__str_equal(other, uid))
             continue;
-        int found = pl__store_find_uid(s->store, &s->scratch, cluster, other, &key);
+        int found = pl__api_store_find_uid(s->store, &s->scratch, cluster, other, &key);
         if (found == 1)
             found = load(s, &key, &row, &owner);
         if (found < 0)
@@ -156,7 +156,7 @@ static enum outcome treat_all(struct pl_apiserver *s, const struct pl_store_work
 {
     struct pl_store_key *keys = PL_NEW(&s->scratch, struct pl_store_key, DEPENDENTS_MAX);
     int count =
-        pl__store_owned(s->store, &s->scratch, work->cluster, work->uid, keys, DEPENDENTS_MAX);
+        pl__api_store_owned(s->store, &s->scratch, work->cluster, work->uid, keys, DEPENDENTS_MAX);
     bool progress = false;
 
     *blocked = false;
@@ -175,8 +175,8 @@ static enum outcome end_namespace(struct pl_apiserver *s, const struct pl_store_
                                   int64_t now_ms)
 {
     struct pl_store_key *keys = PL_NEW(&s->scratch, struct pl_store_key, DEPENDENTS_MAX);
-    int count = pl__store_in_namespace(s->store, &s->scratch, key->cluster, key->name, keys,
-                                       DEPENDENTS_MAX);
+    int count = pl__api_store_in_namespace(s->store, &s->scratch, key->cluster, key->name, keys,
+                                           DEPENDENTS_MAX);
     bool progress = false;
 
     for (int i = 0; i < count; i++) {
@@ -237,7 +237,7 @@ static enum outcome do_work(struct pl_apiserver *s, const struct pl_store_work *
     struct pl_store_row row;
     struct pl_tree *object;
     bool blocked;
-    int found = pl__store_find_uid(s->store, &s->scratch, work->cluster, work->uid, &key);
+    int found = pl__api_store_find_uid(s->store, &s->scratch, work->cluster, work->uid, &key);
 
     if (found == 1)
         found = load(s, &key, &row, &object);
@@ -256,12 +256,12 @@ static enum outcome do_work(struct pl_apiserver *s, const struct pl_store_work *
 /* Takes it off the queue, or (when others may be behind it that are not seen) to its end. */
 static void finish(struct pl_apiserver *s, const struct pl_store_work *work, bool again)
 {
-    if (pl__store_begin(s->store) < 0)
+    if (pl__api_store_begin(s->store) < 0)
         return;
-    if (pl__store_work_done(s->store, work->cluster, work->uid) < 0 ||
-        (again && pl__store_work_add(s->store, work->cluster, work->uid) < 0) ||
-        pl__store_commit(s->store) < 0)
-        pl__store_rollback(s->store);
+    if (pl__api_store_work_done(s->store, work->cluster, work->uid) < 0 ||
+        (again && pl__api_store_work_add(s->store, work->cluster, work->uid) < 0) ||
+        pl__api_store_commit(s->store) < 0)
+        pl__api_store_rollback(s->store);
 }
 
 static void collect(struct pl_apiserver *s, int64_t now_ms)
@@ -273,7 +273,7 @@ static void collect(struct pl_apiserver *s, int64_t now_ms)
     if (!s->work)
         return;
     pl__arena_init(&names, NULL, 0);
-    int count = pl__store_work(s->store, &names, work, WORK_MAX);
+    int count = pl__api_store_work(s->store, &names, work, WORK_MAX);
     s->work = false;
     for (int i = 0; i < count; i++) {
         enum outcome outcome =
@@ -293,7 +293,7 @@ static void expire_in(struct pl_apiserver *s, const struct pl_cluster *cluster, 
 {
     struct pl_store_list list = { .cluster = cluster->id, .kind = kind };
     struct pl_store_row *rows = PL_NEW(&s->scratch, struct pl_store_row, EVENTS_MAX);
-    int count = pl__store_list(s->store, &s->scratch, &list, rows, EVENTS_MAX);
+    int count = pl__api_store_list(s->store, &s->scratch, &list, rows, EVENTS_MAX);
 
     for (int i = 0; i < count; i++) {
         struct call c = call_for(s, &rows[i].key, now_ms);
@@ -321,12 +321,13 @@ static void expire_events(struct pl_apiserver *s, int64_t now_ms)
 /* Starts when there is half as much again as is promised, so that it is worth its while. */
 static void compact(struct pl_apiserver *s)
 {
-    uint64_t newest = pl__store_version(s->store), kept = s->options.history_max;
-    uint64_t behind = newest - pl__store_compacted(s->store);
+    uint64_t newest = pl__api_store_version(s->store), kept = s->options.history_max;
+    uint64_t behind = newest - pl__api_store_compacted(s->store);
 
     if (!s->compacting && behind < kept + kept / 2)
         return;
-    s->compacting = behind > kept && pl__store_compact(s->store, newest - kept, COMPACT_MAX) == 1;
+    s->compacting =
+        behind > kept && pl__api_store_compact(s->store, newest - kept, COMPACT_MAX) == 1;
 }
 
 void pl__collect_step(struct pl_apiserver *s, int64_t now_ms)

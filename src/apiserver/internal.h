@@ -107,7 +107,7 @@ int64_t pl__kind_id(const struct pl_apiserver *s, const struct pl_kind *kind);
 /* And the kind of a number; NULL: a file of another release has a kind that we do not know. */
 const struct pl_kind *pl__kind_of_id(const struct pl_apiserver *s, int64_t id);
 struct pl_store_key pl__call_key(const struct call *c);
-uint64_t pl__random(struct pl_apiserver *s);
+uint64_t pl__api_random(struct pl_apiserver *s);
 struct pl_cluster *pl__cluster_of_id(const struct pl_apiserver *s, int64_t id);
 
 /* --- status.c: each fills the answer and returns -1 ------------------------------------------------ */

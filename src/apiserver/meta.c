@@ -260,7 +260,7 @@ int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl
 
 static struct pl_str new_uid(struct call *c)
 {
-    uint64_t x = pl__random(c->s), y = pl__random(c->s);
+    uint64_t x = pl__api_random(c->s), y = pl__api_random(c->s);
 
     return pl__str_format(c->arena, "%08x-%04x-4%03x-%04x-%012llx", (unsigned)(x >> 32),
                           (unsigned)(x >> 16 & 0xffff), (unsigned)(x & 0xfff),
@@ -274,7 +274,7 @@ static struct pl_str new_name(struct call *c, struct pl_str base)
     char end[6] = "";
 
     for (int i = 0; i < 5; i++)
-        end[i] = alphabet[pl__random(c->s) % (sizeof alphabet - 1)];
+        end[i] = alphabet[pl__api_random(c->s) % (sizeof alphabet - 1)];
     base.len = base.len > GENERATED_BASE_MAX ? GENERATED_BASE_MAX : base.len;
     return pl__str_format(c->arena, "%.*s%s", PL_STR_ARG(base), end);
 }
@@ -297,7 +297,7 @@ static int choose_name(struct call *c, struct pl_tree *metadata)
     for (int tries = 0; tries < 8; tries++) {
         c->name = new_name(c, base);
         struct pl_store_key key = pl__call_key(c);
-        int found = pl__store_get(c->s->store, c->arena, &key, &row);
+        int found = pl__api_store_get(c->s->store, c->arena, &key, &row);
         if (found < 0)
             return pl__fail_store(c);
         if (found == 0)

@@ -78,9 +78,9 @@ int pl__read_get(struct call *c)
 
     if (version_of(c, &version) < 0)
         return -1;
-    if (version > pl__store_version(c->s->store))
+    if (version > pl__api_store_version(c->s->store))
         return pl__fail_too_large_version(c, version);
-    int found = pl__store_get(c->s->store, c->arena, &key, &row);
+    int found = pl__api_store_get(c->s->store, c->arena, &key, &row);
     if (found < 0)
         return pl__fail_store(c);
     if (found == 0)
@@ -148,7 +148,7 @@ static int continue_list(struct call *c, struct pl_store_list *list)
                                "specifying resource version is not allowed when using continue");
     if (!read_token(c, list))
         return pl__fail_status(c, 400, "BadRequest", "continue key is not valid");
-    if (list->at && list->at < pl__store_compacted(c->s->store))
+    if (list->at && list->at < pl__api_store_compacted(c->s->store))
         return pl__fail_expired(
             c,
             PL_STR("The provided continue parameter is too old to display a consistent list "
@@ -189,11 +189,11 @@ static int choose_version(struct call *c, struct pl_store_list *list)
         return refuse_match(
             c, "resourceVersionMatch",
             "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
-    if (version > pl__store_version(c->s->store))
+    if (version > pl__api_store_version(c->s->store))
         return pl__fail_too_large_version(c, version);
     if (!exact && !(version && p->limit && !p->version_match.len))
         return 0;
-    if (version < pl__store_compacted(c->s->store))
+    if (version < pl__api_store_compacted(c->s->store))
         return pl__fail_expired(c, PL_STR("The resourceVersion for the provided list is too old."),
                                 (struct pl_str){ 0 });
     list->at = version;
@@ -253,14 +253,15 @@ static int gather(struct call *c, struct pl_store_list *list, struct listing *l)
     int count;
 
     do {
-        count = pl__store_list(c->s->store, c->arena, list, rows, PORTION);
+        count = pl__api_store_list(c->s->store, c->arena, list, rows, PORTION);
         if (count < 0)
             return pl__fail_store(c);
         for (int i = 0; i < count; i++) {
             if (limit && l->count == limit) {
-                l->more = continue_token(c, list->at ? list->at : pl__store_version(c->s->store),
-                                         list->after_ns, list->after_name);
-                l->remaining = select ? -1 : pl__store_list_count(c->s->store, list);
+                l->more =
+                    continue_token(c, list->at ? list->at : pl__api_store_version(c->s->store),
+                                   list->after_ns, list->after_name);
+                l->remaining = select ? -1 : pl__api_store_list_count(c->s->store, list);
                 return 0;
             }
             add_item(c, l, &rows[i]);
@@ -295,7 +296,7 @@ int pl__read_list(struct call *c)
 
     if (choose_version(c, &list) < 0)
         return -1;
-    uint64_t version = list.at ? list.at : pl__store_version(c->s->store);
+    uint64_t version = list.at ? list.at : pl__api_store_version(c->s->store);
     pl__buf_init(&l.items, a, SIZE_MAX / 2);
     if (gather(c, &list, &l) < 0)
         return -1;

@@ -169,15 +169,15 @@ int pl__fail_too_large_version(struct call *c, uint64_t wanted)
     return fail(c, 504, "Timeout",
                 pl__str_format(a, "Too large resource version: %llu, current: %llu",
                                (unsigned long long)wanted,
-                               (unsigned long long)pl__store_version(c->s->store)),
+                               (unsigned long long)pl__api_store_version(c->s->store)),
                 details);
 }
 
 int pl__fail_store(struct call *c)
 {
-    pl__store_rollback(c->s->store);
+    pl__api_store_rollback(c->s->store);
     return pl__fail_status(c, 500, "InternalError", "Internal error occurred: database: %s",
-                           pl__store_failure(c->s->store));
+                           pl__api_store_failure(c->s->store));
 }
 
 int pl__fail_conflicts(struct call *c, const struct pl_conflicts *conflicts)

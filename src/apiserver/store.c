@@ -215,7 +215,7 @@ static int64_t read_number(struct pl_store *s, const char *text)
 
 /* --- opening ------------------------------------------------------------------------------------- */
 
-const char *pl__store_failure(const struct pl_store *s)
+const char *pl__api_store_failure(const struct pl_store *s)
 {
     return sqlite3_errmsg(s->db);
 }
@@ -250,7 +250,7 @@ static int setup(struct pl_store *s, const char *file)
     return 0;
 }
 
-struct pl_store *pl__store_open(const char *file, struct pl_arena *arena, struct pl_error **err)
+struct pl_store *pl__api_store_open(const char *file, struct pl_arena *arena, struct pl_error **err)
 {
     struct pl_store *s = calloc(1, sizeof *s);
 
@@ -264,11 +264,11 @@ struct pl_store *pl__store_open(const char *file, struct pl_arena *arena, struct
     pl__error(arena, err, PL_IO, "%s: %s", file ? file : "database in memory",
               code == SQLITE_BUSY || code == SQLITE_LOCKED ? "another process has it open"
                                                            : sqlite3_errmsg(s->db));
-    pl__store_close(s);
+    pl__api_store_close(s);
     return NULL;
 }
 
-void pl__store_close(struct pl_store *s)
+void pl__api_store_close(struct pl_store *s)
 {
     if (!s)
         return;
@@ -300,21 +300,21 @@ static int64_t number_of(struct pl_store *s, const char *insert, const char *sel
     return number;
 }
 
-int64_t pl__store_kind(struct pl_store *s, struct pl_str name)
+int64_t pl__api_store_kind(struct pl_store *s, struct pl_str name)
 {
     return number_of(s, "INSERT OR IGNORE INTO kinds(name) VALUES(?1)",
                      "SELECT id FROM kinds WHERE name = ?1", name);
 }
 
-int64_t pl__store_cluster(struct pl_store *s, struct pl_str name)
+int64_t pl__api_store_cluster(struct pl_store *s, struct pl_str name)
 {
     return number_of(s, "INSERT OR IGNORE INTO clusters(name) VALUES(?1)",
                      "SELECT id FROM clusters WHERE name = ?1", name);
 }
 
-int pl__store_each_cluster(struct pl_store *s, struct pl_arena *arena,
-                           int (*each)(void *context, int64_t id, struct pl_str name),
-                           void *context)
+int pl__api_store_each_cluster(struct pl_store *s, struct pl_arena *arena,
+                               int (*each)(void *context, int64_t id, struct pl_str name),
+                               void *context)
 {
     sqlite3_stmt *q = prepare(s, "SELECT id, name FROM clusters ORDER BY name");
     int code = SQLITE_ERROR;
@@ -326,7 +326,7 @@ int pl__store_each_cluster(struct pl_store *s, struct pl_arena *arena,
     return code == SQLITE_DONE ? 0 : -1;
 }
 
-int pl__store_drop_cluster(struct pl_store *s, int64_t cluster)
+int pl__api_store_drop_cluster(struct pl_store *s, int64_t cluster)
 {
     static const char *const steps[] = {
         "DELETE FROM log WHERE cluster = ?1",   "DELETE FROM live WHERE cluster = ?1",
@@ -354,7 +354,7 @@ int pl__store_drop_cluster(struct pl_store *s, int64_t cluster)
 
 /* --- transactions -------------------------------------------------------------------------------- */
 
-int pl__store_begin(struct pl_store *s)
+int pl__api_store_begin(struct pl_store *s)
 {
     assert(!s->open);
     if (run(s->queries[Q_BEGIN]) < 0)
@@ -364,7 +364,7 @@ int pl__store_begin(struct pl_store *s)
     return 0;
 }
 
-int pl__store_commit(struct pl_store *s)
+int pl__api_store_commit(struct pl_store *s)
 {
     assert(s->open);
     if (run(s->queries[Q_COMMIT]) < 0)
@@ -373,7 +373,7 @@ int pl__store_commit(struct pl_store *s)
     return 0;
 }
 
-void pl__store_rollback(struct pl_store *s)
+void pl__api_store_rollback(struct pl_store *s)
 {
     if (!s->open)
         return;
@@ -383,17 +383,17 @@ void pl__store_rollback(struct pl_store *s)
     s->version = s->version_before;
 }
 
-uint64_t pl__store_version(const struct pl_store *s)
+uint64_t pl__api_store_version(const struct pl_store *s)
 {
     return s->version;
 }
 
-uint64_t pl__store_compacted(const struct pl_store *s)
+uint64_t pl__api_store_compacted(const struct pl_store *s)
 {
     return s->compacted;
 }
 
-uint64_t pl__store_take_version(struct pl_store *s)
+uint64_t pl__api_store_take_version(struct pl_store *s)
 {
     assert(s->open);
     return ++s->version;
@@ -435,7 +435,7 @@ static int set_owners(struct pl_store *s, const struct pl_store_write *w)
     return 0;
 }
 
-int pl__store_put(struct pl_store *s, const struct pl_store_write *w)
+int pl__api_store_put(struct pl_store *s, const struct pl_store_write *w)
 {
     sqlite3_stmt *live = s->queries[Q_LIVE_PUT];
 
@@ -447,7 +447,7 @@ int pl__store_put(struct pl_store *s, const struct pl_store_write *w)
     return run(live) < 0 ? -1 : set_owners(s, w);
 }
 
-int pl__store_remove(struct pl_store *s, const struct pl_store_write *w)
+int pl__api_store_remove(struct pl_store *s, const struct pl_store_write *w)
 {
     sqlite3_stmt *live = s->queries[Q_LIVE_REMOVE], *owned = s->queries[Q_OWNED_CLEAR];
 
@@ -461,8 +461,8 @@ int pl__store_remove(struct pl_store *s, const struct pl_store_write *w)
 
 /* --- reading ------------------------------------------------------------------------------------- */
 
-int pl__store_get(struct pl_store *s, struct pl_arena *arena, const struct pl_store_key *key,
-                  struct pl_store_row *row)
+int pl__api_store_get(struct pl_store *s, struct pl_arena *arena, const struct pl_store_key *key,
+                      struct pl_store_row *row)
 {
     sqlite3_stmt *q = s->queries[Q_GET];
 
@@ -470,8 +470,8 @@ int pl__store_get(struct pl_store *s, struct pl_arena *arena, const struct pl_st
     return read_one(arena, q, key->cluster, row);
 }
 
-int pl__store_revision(struct pl_store *s, struct pl_arena *arena, uint64_t version,
-                       struct pl_store_row *row)
+int pl__api_store_revision(struct pl_store *s, struct pl_arena *arena, uint64_t version,
+                           struct pl_store_row *row)
 {
     sqlite3_stmt *q = s->queries[Q_REVISION];
 
@@ -488,8 +488,8 @@ static void bind_list(sqlite3_stmt *q, const struct pl_store_list *list)
     bind_str(q, 5, list->after_name);
 }
 
-int pl__store_list(struct pl_store *s, struct pl_arena *arena, const struct pl_store_list *list,
-                   struct pl_store_row *rows, int max)
+int pl__api_store_list(struct pl_store *s, struct pl_arena *arena, const struct pl_store_list *list,
+                       struct pl_store_row *rows, int max)
 {
     bool past = list->at && list->at < s->version;
     sqlite3_stmt *q = s->queries[list->ns.len ? (past ? Q_LIST_NS_AT : Q_LIST_NS)
@@ -506,7 +506,7 @@ int pl__store_list(struct pl_store *s, struct pl_arena *arena, const struct pl_s
     return code == SQLITE_DONE || code == SQLITE_ROW ? count : -1;
 }
 
-int64_t pl__store_list_count(struct pl_store *s, const struct pl_store_list *list)
+int64_t pl__api_store_list_count(struct pl_store *s, const struct pl_store_list *list)
 {
     sqlite3_stmt *q = s->queries[list->ns.len ? Q_COUNT_NS : Q_COUNT_ALL];
     int64_t count = -1;
@@ -518,8 +518,8 @@ int64_t pl__store_list_count(struct pl_store *s, const struct pl_store_list *lis
     return count;
 }
 
-int pl__store_next(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
-                   uint64_t version, struct pl_store_row *row)
+int pl__api_store_next(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
+                       uint64_t version, struct pl_store_row *row)
 {
     sqlite3_stmt *q = s->queries[Q_NEXT];
 
@@ -529,8 +529,8 @@ int pl__store_next(struct pl_store *s, struct pl_arena *arena, int64_t cluster, 
     return read_one(arena, q, cluster, row);
 }
 
-int pl__store_find_uid(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
-                       struct pl_str uid, struct pl_store_key *key)
+int pl__api_store_find_uid(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                           struct pl_str uid, struct pl_store_key *key)
 {
     sqlite3_stmt *q = s->queries[Q_FIND_UID];
     struct pl_store_key found;
@@ -540,8 +540,8 @@ int pl__store_find_uid(struct pl_store *s, struct pl_arena *arena, int64_t clust
     return read_keys(arena, q, cluster, key ? key : &found, 1);
 }
 
-int pl__store_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster, struct pl_str uid,
-                    struct pl_store_key *keys, int max)
+int pl__api_store_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                        struct pl_str uid, struct pl_store_key *keys, int max)
 {
     sqlite3_stmt *q = s->queries[Q_OWNED];
 
@@ -551,8 +551,8 @@ int pl__store_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
     return read_keys(arena, q, cluster, keys, max);
 }
 
-int pl__store_in_namespace(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
-                           struct pl_str ns, struct pl_store_key *keys, int max)
+int pl__api_store_in_namespace(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                               struct pl_str ns, struct pl_store_key *keys, int max)
 {
     sqlite3_stmt *q = s->queries[Q_IN_NS];
 
@@ -574,17 +574,18 @@ static int change_work(struct pl_store *s, enum query query, int64_t cluster, st
     return run(q);
 }
 
-int pl__store_work_add(struct pl_store *s, int64_t cluster, struct pl_str uid)
+int pl__api_store_work_add(struct pl_store *s, int64_t cluster, struct pl_str uid)
 {
     return change_work(s, Q_WORK_ADD, cluster, uid);
 }
 
-int pl__store_work_done(struct pl_store *s, int64_t cluster, struct pl_str uid)
+int pl__api_store_work_done(struct pl_store *s, int64_t cluster, struct pl_str uid)
 {
     return change_work(s, Q_WORK_DONE, cluster, uid);
 }
 
-int pl__store_work(struct pl_store *s, struct pl_arena *arena, struct pl_store_work *work, int max)
+int pl__api_store_work(struct pl_store *s, struct pl_arena *arena, struct pl_store_work *work,
+                       int max)
 {
     sqlite3_stmt *q = s->queries[Q_WORK];
     int code, count = 0;
@@ -635,17 +636,17 @@ static int compact_portion(struct pl_store *s, uint64_t version, int max, uint64
     return run(meta) < 0 ? -1 : count == max;
 }
 
-int pl__store_compact(struct pl_store *s, uint64_t version, int max)
+int pl__api_store_compact(struct pl_store *s, uint64_t version, int max)
 {
     uint64_t reached = s->compacted;
 
     if (version <= s->compacted)
         return 0;
-    if (pl__store_begin(s) < 0)
+    if (pl__api_store_begin(s) < 0)
         return -1;
     int more = compact_portion(s, version, max, &reached);
-    if (more < 0 || pl__store_commit(s) < 0) {
-        pl__store_rollback(s);
+    if (more < 0 || pl__api_store_commit(s) < 0) {
+        pl__api_store_rollback(s);
         return -1;
     }
     s->compacted = reached;

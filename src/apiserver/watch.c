@@ -69,7 +69,7 @@ static int check_options(struct call *c, uint64_t *version)
                                "invalid resource version \"%.*s\": strconv.ParseUint: parsing "
                                "\"%.*s\": invalid syntax",
                                PL_STR_ARG(p->version), PL_STR_ARG(p->version));
-    if (p->initial_events && *version > pl__store_version(c->s->store))
+    if (p->initial_events && *version > pl__api_store_version(c->s->store))
         return pl__fail_too_large_version(c, *version);
     if (c->s->watch_count >= PL_API_WATCHES_MAX) {
         c->answer->retry_after_s = 1;
@@ -82,7 +82,7 @@ static int check_options(struct call *c, uint64_t *version)
 static void choose_start(struct call *c, struct pl_api_watch *w, uint64_t version)
 {
     const struct params *p = &c->params;
-    uint64_t newest = pl__store_version(c->s->store);
+    uint64_t newest = pl__api_store_version(c->s->store);
     bool listed = p->has_initial_events ? p->initial_events : version == 0;
 
     w->initial = (struct pl_store_list){
@@ -118,7 +118,7 @@ int pl__watch_open(struct call *c)
     choose_start(c, w, version);
     int64_t timeout_ms = p->has_timeout && p->timeout_s
                              ? (int64_t)(p->timeout_s > 86400 ? 86400 : p->timeout_s) * 1000
-                             : (int64_t)(1800 + pl__random(s) % 1800) * 1000;
+                             : (int64_t)(1800 + pl__api_random(s) % 1800) * 1000;
     w->end_at_ms = c->now_ms + timeout_ms;
     w->bookmark_at_ms = c->now_ms + s->options.bookmark_ms;
     w->next = c->cluster->watches;
@@ -259,12 +259,12 @@ static void queue_expired(struct pl_api_watch *w)
     queue_error(w, 410, "Expired",
                 pl__str_format(&w->s->scratch, "too old resource version: %llu (%llu)",
                                (unsigned long long)w->cursor,
-                               (unsigned long long)pl__store_compacted(w->s->store)));
+                               (unsigned long long)pl__api_store_compacted(w->s->store)));
 }
 
 static void queue_failure(struct pl_api_watch *w)
 {
-    queue_error(w, 500, "InternalError", pl__str(pl__store_failure(w->s->store)));
+    queue_error(w, 500, "InternalError", pl__str(pl__api_store_failure(w->s->store)));
 }
 
 /* --- what comes next ----------------------------------------------------------------------------- */
@@ -283,11 +283,11 @@ static void queue_initial(struct pl_api_watch *w, int64_t now_ms)
 {
     struct pl_store_row *rows = PL_NEW(&w->s->scratch, struct pl_store_row, PORTION);
 
-    if (w->initial.at < pl__store_compacted(w->s->store)) {
+    if (w->initial.at < pl__api_store_compacted(w->s->store)) {
         queue_expired(w); /* so slow that what it was told is forgotten */
         return;
     }
-    int count = pl__store_list(w->s->store, &w->s->scratch, &w->initial, rows, PORTION);
+    int count = pl__api_store_list(w->s->store, &w->s->scratch, &w->initial, rows, PORTION);
     if (count < 0) {
         queue_failure(w);
         return;
@@ -324,7 +324,7 @@ static void queue_selected(struct pl_api_watch *w, const struct pl_store_row *ro
     struct pl_tree *object = pl__read_row(a, w->shown, row), *before = NULL;
     struct pl_store_row previous;
 
-    if (row->previous && pl__store_revision(w->s->store, a, row->previous, &previous) == 1)
+    if (row->previous && pl__api_store_revision(w->s->store, a, row->previous, &previous) == 1)
         before = pl__read_row(a, w->shown, &previous);
     bool matched = before && matches(w, before);
     bool match = !row->deleted && matches(w, object);
@@ -356,18 +356,18 @@ static void queue_live(struct pl_api_watch *w, int64_t now_ms)
     struct pl_store_row row;
 
     for (int skipped = 0; skipped < SKIPS_MAX && !w->caught_up && !w->pending.len; skipped++) {
-        if (w->cursor < pl__store_compacted(store)) {
+        if (w->cursor < pl__api_store_compacted(store)) {
             queue_expired(w);
             return;
         }
         int found =
-            pl__store_next(store, &w->s->scratch, w->initial.cluster, w->kind, w->cursor, &row);
+            pl__api_store_next(store, &w->s->scratch, w->initial.cluster, w->kind, w->cursor, &row);
         if (found < 0) {
             queue_failure(w);
             return;
         }
         if (found == 0) {
-            uint64_t newest = pl__store_version(store);
+            uint64_t newest = pl__api_store_version(store);
             w->caught_up = true;
             w->cursor = w->cursor < newest ? newest : w->cursor;
             return;
@@ -380,7 +380,7 @@ static void queue_live(struct pl_api_watch *w, int64_t now_ms)
 /* A silent watch knows no newer version than that of the last thing it was told. */
 static void queue_due(struct pl_api_watch *w, int64_t now_ms)
 {
-    uint64_t newest = pl__store_version(w->s->store);
+    uint64_t newest = pl__api_store_version(w->s->store);
     bool over = now_ms >= w->end_at_ms;
 
     if (w->bookmarks && w->caught_up && (over || now_ms >= w->bookmark_at_ms)) {

@@ -168,17 +168,17 @@ static int add_work(struct call *c, const struct pl_store_write *w, const struct
 
     if (waiting) {
         c->s->work = true;
-        if (pl__store_work_add(store, w->key.cluster, w->uid) < 0)
+        if (pl__api_store_work_add(store, w->key.cluster, w->uid) < 0)
             return -1;
     }
     for (size_t i = 0; i < w->owner_count; i++) {
-        int found = pl__store_find_uid(store, c->arena, w->key.cluster, w->owners[i], NULL);
+        int found = pl__api_store_find_uid(store, c->arena, w->key.cluster, w->owners[i], NULL);
         if (found < 0)
             return -1;
         if (found)
             continue;
         c->s->work = true; /* an owner that is gone, or never was */
-        if (pl__store_work_add(store, w->key.cluster, w->owners[i]) < 0)
+        if (pl__api_store_work_add(store, w->key.cluster, w->owners[i]) < 0)
             return -1;
     }
     return 0;
@@ -191,14 +191,14 @@ static int add_removal_work(struct call *c, const struct pl_store_write *w,
     struct pl_store *store = c->s->store;
     const struct pl_tree *owners = pl__tree_at(object, "metadata.ownerReferences");
     struct pl_store_key key;
-    int owns = pl__store_owned(store, c->arena, w->key.cluster, w->uid, &key, 1);
+    int owns = pl__api_store_owned(store, c->arena, w->key.cluster, w->uid, &key, 1);
 
-    if (owns < 0 || (owns && pl__store_work_add(store, w->key.cluster, w->uid) < 0))
+    if (owns < 0 || (owns && pl__api_store_work_add(store, w->key.cluster, w->uid) < 0))
         return -1;
     c->s->work = true; /* its namespace may wait for this, too */
     for (const struct pl_tree *o = owners ? owners->first : NULL; o; o = o->next)
         if (pl__tree_get_true(o, "blockOwnerDeletion") &&
-            pl__store_work_add(store, w->key.cluster, pl__tree_get_str(o, "uid")) < 0)
+            pl__api_store_work_add(store, w->key.cluster, pl__tree_get_str(o, "uid")) < 0)
             return -1;
     return 0;
 }
@@ -217,20 +217,20 @@ static int store_revision(struct call *c, const struct pl_store_row *old, struct
     };
 
     pl__meta_order(c, object);
-    if (pl__store_begin(store) < 0)
+    if (pl__api_store_begin(store) < 0)
         return pl__fail_store(c);
-    w.version = pl__store_take_version(store);
+    w.version = pl__api_store_take_version(store);
     set_version(c, object, w.version);
     w.object = pl__tree_text(c->arena, object);
     if (w.object.len > PL_API_BODY_BYTES_MAX && !remove) {
-        pl__store_rollback(store);
+        pl__api_store_rollback(store);
         return pl__fail_status(c, 413, "RequestEntityTooLarge",
                                "Request entity too large: limit is %d", PL_API_BODY_BYTES_MAX);
     }
-    int failed = remove ? pl__store_remove(store, &w) : pl__store_put(store, &w);
+    int failed = remove ? pl__api_store_remove(store, &w) : pl__api_store_put(store, &w);
     if (!failed)
         failed = remove ? add_removal_work(c, &w, object) : add_work(c, &w, object);
-    if (failed || pl__store_commit(store) < 0)
+    if (failed || pl__api_store_commit(store) < 0)
         return pl__fail_store(c);
     pl__watch_notify(c->s, w.key.cluster, w.key.kind, w.version);
     return 0;
@@ -259,7 +259,7 @@ static int answer(struct call *c, int status, struct pl_tree *object)
 static int find(struct call *c, struct pl_store_row *row, struct pl_tree **object)
 {
     struct pl_store_key key = pl__call_key(c);
-    int found = pl__store_get(c->s->store, c->arena, &key, row);
+    int found = pl__api_store_get(c->s->store, c->arena, &key, row);
 
     if (found < 0)
         return pl__fail_store(c);
@@ -281,7 +281,7 @@ static int check_target_namespace(struct call *c, struct pl_str name)
 
     if (!c->kind->namespaced)
         return 0;
-    int found = pl__store_get(c->s->store, c->arena, &key, &row);
+    int found = pl__api_store_get(c->s->store, c->arena, &key, &row);
     if (found < 0)
         return pl__fail_store(c);
     if (found == 0) {
@@ -313,7 +313,7 @@ static int create_object(struct call *c, struct pl_tree *object, bool applied)
     if (pl__meta_prepare_create(c, object) < 0 || pl__meta_validate(c, NULL, object) < 0)
         return -1;
     key = pl__call_key(c);
-    int found = pl__store_get(c->s->store, c->arena, &key, &row);
+    int found = pl__api_store_get(c->s->store, c->arena, &key, &row);
     if (found < 0)
         return pl__fail_store(c);
     if (found)
@@ -809,7 +809,7 @@ int pl__write_delete_collection(struct call *c)
     struct pl_api_answer gone = *c->answer;
     struct pl_str ns = c->ns;
     for (int total = 0; total < COLLECTION_MAX; total += count) {
-        count = pl__store_list(c->s->store, c->arena, &list, rows, COLLECTION_PORTION);
+        count = pl__api_store_list(c->s->store, c->arena, &list, rows, COLLECTION_PORTION);
         if (count < 0)
             return pl__fail_store(c);
         for (int i = 0; i < count; i++) {
