@@ -97,7 +97,7 @@ struct pl_fleet_options {
 /* Takes the directory (one fleet each), ends etcd processes that a crashed playground left there, and makes the
  * first objects from the loop. What `options` points at is copied. 0, or -1. */
 int pl__fleet_open(struct pl_loop *loop, const struct pl_fleet_options *options,
-                   struct pl_arena *arena, struct pl_fleet **fleet, struct pl_error **err);
+                   struct pl_arena *arena, struct pl_fleet **out, struct pl_error **err);
 
 /* Why control planes have external etcd, for people, and how to change that; NULL: they have their own. */
 const char *pl__fleet_without_etcd(const struct pl_fleet *fleet);

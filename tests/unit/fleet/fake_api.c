@@ -185,9 +185,7 @@ static int call(void *user, const struct pl_fleet_call *call, struct pl_arena *a
                    call->subresource ? call->subresource : "");
     if (f->refuse && strcmp(f->refuse, call->plural) == 0)
         return 500;
-    if (call->verb == FLEET_CREATE)
-        status = create(f, call, &o);
-    else if (call->verb == FLEET_APPLY && !o && !call->subresource)
+    if (call->verb == FLEET_CREATE || (call->verb == FLEET_APPLY && !o && !call->subresource))
         status = create(f, call, &o);
     else if (o && call->verb == FLEET_DELETE)
         status = delete (f, o);

@@ -182,10 +182,11 @@ static void test_same_twice(void)
     char *first;
 
     CASE("equal fleets make equal calls")
-    begin(2, 2);
+    /* No workers: their Machines come a turn later, and when that is the clock decides. */
+    begin(2, 0);
     first = strdup(pl__buf_str(&fake.log).ptr);
     finish();
-    begin(2, 2);
+    begin(2, 0);
     CHECK_STR(pl__buf_str(&fake.log), first);
     finish();
     free(first);
