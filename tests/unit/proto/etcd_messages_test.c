@@ -123,7 +123,8 @@ static void test_lists(void)
 
     for (int i = 0; i < ETCD_METHOD_COUNT; i++) {
         bool is_add = i == ETCD_METHOD_MEMBER_ADD || i == ETCD_METHOD_MEMBER_ADD_LEARNER;
-        if (i == ETCD_METHOD_STATUS || i == ETCD_METHOD_ALARM_LIST || i == ETCD_METHOD_MOVE_LEADER)
+        if (i == ETCD_METHOD_STATUS || i == ETCD_METHOD_ALARM_LIST ||
+            i == ETCD_METHOD_MOVE_LEADER || i >= ETCD_METHOD_NOSPACE_RAISE)
             continue;
         CASE("members, method %d", i)
         answer = (struct pl_etcd_answer){ .version = PL_STR_INIT("kept") };
@@ -166,6 +167,8 @@ static void test_lists(void)
     CHECK_INT(answer.alarms[0].alarm, 99);
     CHECK_INT(answer.alarms[1].alarm, 1);
     CHECK_INT(answer.alarms[2].alarm, 2);
+    CHECK_INT(decode(ETCD_METHOD_NOSPACE_RAISE, hex("1204 08021001"), &answer, &error), 0);
+    CHECK_INT(answer.alarm_count, 1);
     CHECK_INT(decode(ETCD_METHOD_ALARM_LIST, PL_STR(""), &answer, &error), 0);
     CHECK_INT(answer.alarm_count, 0);
 
