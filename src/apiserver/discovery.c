@@ -533,6 +533,34 @@ static void answer_openapi(struct pl_arena *a, const struct pl_kind *first,
     answer->body = pl__buf_str(&buf);
 }
 
+/* The old form. kubectl asks for it when it applies a List, and skips what it finds no schema of; the schemas are
+ * in the new form alone. It takes nothing but protobuf: {1: "2.0", 2: {1: title, 2: version}}, of a type that
+ * it asks for with a "@" which Go, reading the answer, would not take. */
+static void answer_openapi_v2(struct pl_arena *a, struct pl_str accept,
+                              struct pl_api_answer *answer)
+{
+    static const char type[] = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    struct pl_buf buf;
+
+    answer->status = 200;
+    if (!pl__str_contains(accept, PL_STR("proto-openapi.spec.v2"))) {
+        answer->content_type = PL_STR("application/json");
+        answer->body =
+            PL_STR("{\"swagger\":\"2.0\",\"info\":{\"title\":\"plimsoll\",\"version\":\"" PL_VERSION
+                   "\"},\"paths\":{}}");
+        return;
+    }
+    pl__buf_init(&buf, a, 256);
+    pl__buf_add_lit(&buf, "\x0a\x03");
+    pl__buf_add_lit(&buf, "2.0\x12");
+    pl__buf_add_char(&buf, (char)(2 + sizeof "plimsoll" - 1 + 2 + sizeof PL_VERSION - 1));
+    pl__buf_add_lit(&buf, "\x0a\x08plimsoll\x12");
+    pl__buf_add_char(&buf, (char)(sizeof PL_VERSION - 1));
+    pl__buf_add_lit(&buf, PL_VERSION);
+    answer->content_type = pl__str(type);
+    answer->body = pl__buf_str(&buf);
+}
+
 /* --- routes ----------------------------------------------------------------------------------------- */
 
 /* What is behind a prefix; false when the path does not start with it. */
@@ -574,6 +602,8 @@ static bool route(const struct pl_api_request *request, struct pl_str path, stru
         answer_root(arena, answer);
     else if (pl__str_equal(path, PL_STR("version")))
         answer_version(arena, answer);
+    else if (pl__str_equal(path, PL_STR("openapi/v2")))
+        answer_openapi_v2(arena, request->accept, answer);
     else if (pl__str_equal(path, PL_STR("openapi/v3")))
         answer_openapi_index(arena, answer);
     else if (behind(path, PL_STR("openapi/v3/"), &rest) && (k = group_of_path(rest)))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 
+#include "apiserver/protobuf.h"
 #include "loop/listen.h"
 #include "loop/server.h"
 #include "loop/tunnel.h"
@@ -301,7 +302,13 @@ static void forward(struct pl_front *f, struct pl_server_call *call, const struc
         .body = body,
     };
     struct pl_api_answer a = { 0 };
+    struct pl_str json;
 
+    if (pl__str_starts_with(request.content_type, PL_STR(PL_PROTOBUF_TYPE)) &&
+        pl__protobuf_to_json(&f->arena, body, &json)) {
+        request.content_type = PL_STR("application/json");
+        request.body = json;
+    }
     pl_apiserver_handle(f->options.api, &request, pl__loop_wall_ms(), &f->arena, &a);
     if (a.watch)
         answer_watch(f, call, t->cluster, &a);

@@ -29,6 +29,7 @@ enum {
         1024, /* not used for chunks, which are read into the connection's memory */
     DISCARD_BYTES_MAX = 1024 * 1024,
     ANSWER_HEADERS_MAX = 4,
+    LEAVING_MS = 5,
 };
 
 struct pl_server {
@@ -45,6 +46,7 @@ struct pl_server {
     struct pl_server_call *oldest, *newest; /* suspended without an answer */
     struct pl_server_call *streams;
     struct pl_server_socket *sockets;
+    uint32_t leaving; /* sockets that were given back and that libmicrohttpd has not closed yet */
     bool closing;
 };
 
@@ -78,6 +80,7 @@ struct pl_server_call {
     bool stream_suspended, stream_lost;
 
     struct pl_server_upgrade upgrade; /* `open` is NULL: none, or done */
+    bool was_upgraded;
 };
 
 struct pl_server_socket {
@@ -390,6 +393,7 @@ static void upgraded(void *user, struct MHD_Connection *connection, void *reques
     socket->handle = handle;
     socket->upgrade = call->upgrade;
     call->upgrade.open = NULL; /* done */
+    call->was_upgraded = true;
     socket->next = server->sockets;
     if (server->sockets)
         server->sockets->prev = socket;
@@ -420,6 +424,7 @@ void pl__server_socket_close(struct pl_server_socket *socket)
         socket->next->prev = socket->prev;
     MHD_upgrade_action(socket->handle, MHD_UPGRADE_ACTION_CLOSE);
     free(socket);
+    server->leaving++;
     server_poke(server);
 }
 
@@ -570,6 +575,8 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
         stream_end(call);
     if (call->upgrade.open)
         call->upgrade.closing(call->upgrade.user, NULL);
+    if (call->was_upgraded && call->server->leaving > 0)
+        call->server->leaving--;
     if (call->response)
         MHD_destroy_response(call->response);
     for (size_t i = 0; i < call->header_count; i++) {
@@ -653,11 +660,15 @@ static void server_run(struct pl_server *server)
     uv_timer_stop(&server->timer);
     uv_idle_stop(&server->soon);
     MHD_run(server->daemon);
-    if (!server->closing && MHD_get_timeout(server->daemon, &timeout_ms) != MHD_YES)
-        return;
-    if (server->closing || timeout_ms == 0)
+    bool limited = MHD_get_timeout(server->daemon, &timeout_ms) == MHD_YES;
+    if (server->leaving > 0 && (!limited || timeout_ms > LEAVING_MS)) {
+        /* By TLS a socket is closed in several turns, and nothing asks for the last ones. */
+        limited = true;
+        timeout_ms = LEAVING_MS;
+    }
+    if (server->closing || (limited && timeout_ms == 0))
         server_poke(server);
-    else
+    else if (limited)
         uv_timer_start(&server->timer, timer_fired, timeout_ms, 0);
 }
 

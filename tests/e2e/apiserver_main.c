@@ -60,6 +60,7 @@ static const char *tunnel(void *user, struct pl_str cluster, struct pl_str pod, 
 static int fail(struct pl_arena *arena, const struct pl_error *err)
 {
     fprintf(stderr, "apiserver: %s\n", pl__error_text(arena, err).ptr);
+    pl__arena_release(arena);
     return 2;
 }
 

@@ -47,13 +47,14 @@ static void test_paths(void)
         { "/apis/cluster.x-k8s.io/v1beta2", "APIResourceList" },
         { "/version", "" },
         { "/", "" },
+        { "/openapi/v2", "" },
         { "/openapi/v3", "" },
         { "/openapi/v3/api/v1", "" },
         { "/openapi/v3/apis/events.k8s.io/v1", "" },
     };
     static const char *const unknown[] = { "/api/v2",       "/apis/apps",
                                            "/apis/apps/v1", "/apis//v1",
-                                           "/openapi/v2",   "/apis/cluster.x-k8s.io/v1",
+                                           "/openapi/v4",   "/apis/cluster.x-k8s.io/v1",
                                            "/metrics",      "/openapi/v3/api/v2",
                                            "/apis/v1" };
 
@@ -151,6 +152,12 @@ static void test_openapi(void)
             schemas += pl__tree_get(s, PL_STR("x-kubernetes-group-version-kind")) != NULL;
         }
     }
+    CASE("the old form, for Lists");
+    CHECK_STR(
+        ask("GET", "/openapi/v2", "application/com.github.proto-openapi.spec.v2@v1.0+protobuf")
+            .body,
+        "\x0a\x03"
+        "2.0\x12\x11\x0a\x08plimsoll\x12\x05" PL_VERSION);
     CASE("all kinds have a schema and their operations");
     for (size_t i = 0; i < pl__kind_count; i++)
         wanted += 1 + pl__kinds[i].status;
