@@ -10,7 +10,7 @@ SEEDS ?= 2000
 FIRST ?= 1
 DEPS := tools/install-deps.sh
 
-.PHONY: help configured build run test sim sim-planted e2e compare bench fuzz lint format check-format docs install clean
+.PHONY: help configured build run examples test sim sim-planted e2e compare bench fuzz lint format check-format docs install clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
@@ -24,7 +24,11 @@ configured:
 build: configured ## build/plimsoll, the library, the tests
 	@ninja -C $(BUILD)
 
-run: configured ## evaluate and explain the example snapshots
+run: configured ## the playground's guided tour: a fleet that breaks and heals (minutes)
+	@ninja -C $(BUILD) plimsoll
+	@$(BUILD)/plimsoll up --tour --clusters 2
+
+examples: configured ## evaluate and explain the example snapshots
 	@ninja -C $(BUILD) plimsoll
 	@tools/run-examples.sh $(BUILD)/plimsoll
 

@@ -12,6 +12,8 @@ extern const struct pl_command pl__command_what_if;
 extern const struct pl_command pl__command_snapshot;
 extern const struct pl_command pl__command_tables;
 extern const struct pl_command pl__command_run;
+extern const struct pl_command pl__command_up;
+extern const struct pl_command pl__command_fault;
 extern const struct pl_command pl__command_completion;
 extern const struct pl_command pl__command_version;
 extern const struct pl_command pl__command_help;

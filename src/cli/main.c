@@ -8,9 +8,10 @@
 #include "cli/text.h"
 
 static const struct pl_command *const commands[] = {
-    &pl__command_eval,       &pl__command_explain,  &pl__command_describe, &pl__command_etcd,
-    &pl__command_what_if,    &pl__command_snapshot, &pl__command_tables,   &pl__command_run,
-    &pl__command_completion, &pl__command_version,  &pl__command_help,
+    &pl__command_eval,    &pl__command_explain,  &pl__command_describe,   &pl__command_etcd,
+    &pl__command_what_if, &pl__command_snapshot, &pl__command_tables,     &pl__command_run,
+    &pl__command_up,      &pl__command_fault,    &pl__command_completion, &pl__command_version,
+    &pl__command_help,
 };
 
 const struct pl_command *const *pl__commands(size_t *count)

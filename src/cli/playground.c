@@ -10,7 +10,7 @@
 #include "base/base64.h"
 #include "base/json.h"
 #include "cli/front.h"
-#include "fleet/internal.h" /* folders and files: pl__folder_make() and its kin */
+#include "loop/files.h"
 
 enum {
     EVENTS_MAX = 256,          /* told to the fleet in one turn; the rest waits for the next */

@@ -11,7 +11,8 @@
 enum {
     TRANSITIONS_MAX = 64,
     REFRESH_MS = 500,
-    SHARE = 10, /* a look may cost one part in so many of the time */
+    UNSEEN_MAX = 64, /* looks; then it is forgotten */
+    SHARE = 10,      /* a look may cost one part in so many of the time */
 };
 
 /* One condition of one object at one look. */
@@ -24,6 +25,7 @@ struct state {
     enum pl_status stored_status;
     struct pl_str stored_reason;
     int64_t differs_ms; /* since when what is judged is not what is stored; 0: it is */
+    uint32_t unseen;    /* looks that did not judge it: evidence can be missing for a while */
 };
 
 struct states {
@@ -95,9 +97,9 @@ static int compare_states(const void *a, const void *b)
     return order ? order : strcmp(x->type, y->type);
 }
 
-static void states_fill(struct states *states, const struct pl_report *report)
+static void states_fill(struct states *states, const struct pl_report *report, size_t more)
 {
-    size_t room = 0;
+    size_t room = more;
 
     pl__arena_reset(&states->arena);
     states->count = 0;
@@ -154,7 +156,7 @@ static void transition_add(struct pl_look *look, const struct state *now, enum p
                                  .from = from,
                                  .to = v->stored_status,
                                  .negative = v->negative,
-                                 .row = v->row,
+                                 .row = pl__verdict_differs(v) ? "another row meanwhile" : v->row,
                                  .delay_ms = since_ms ? at_ms - since_ms : -1 };
     copy_text(t->namespace_, sizeof t->namespace_, now->namespace_);
     copy_text(t->name, sizeof t->name, now->name);
@@ -184,19 +186,41 @@ static void compare(struct pl_look *look, struct state *now, const struct state 
         look->options.seen(look->options.user, now->object, now->verdict, !differs);
 }
 
+/* Behind those that were judged: the order is made before the next look. */
+static void carry(struct states *to, const struct state *from)
+{
+    if (from->unseen >= UNSEEN_MAX)
+        return;
+    struct state *kept = &to->items[to->count++];
+    *kept = (struct state){ .namespace_ = pl__str_copy(&to->arena, from->namespace_),
+                            .name = pl__str_copy(&to->arena, from->name),
+                            .kind = from->kind,
+                            .type = from->type,
+                            .stored_status = from->stored_status,
+                            .stored_reason = pl__str_copy(&to->arena, from->stored_reason),
+                            .unseen = from->unseen + 1 };
+}
+
 static void compare_all(struct pl_look *look)
 {
     const struct states *before = &look->states[look->turn];
     struct states *now = &look->states[look->turn ^= 1];
     size_t old = 0;
 
-    states_fill(now, look->report);
-    for (size_t i = 0; i < now->count; i++) {
-        while (old < before->count && compare_states(&before->items[old], &now->items[i]) < 0)
-            old++;
+    states_fill(now, look->report, before->count);
+    size_t judged = now->count;
+    for (size_t i = 0; i < judged; i++) {
+        for (; old < before->count && compare_states(&before->items[old], &now->items[i]) < 0;
+             old++)
+            carry(now, &before->items[old]);
         bool same = old < before->count && compare_states(&before->items[old], &now->items[i]) == 0;
         compare(look, &now->items[i], same ? &before->items[old] : NULL);
+        old += same;
     }
+    for (; old < before->count; old++)
+        carry(now, &before->items[old]);
+    if (now->count > judged)
+        qsort(now->items, now->count, sizeof now->items[0], compare_states);
 }
 
 /* --- looking ------------------------------------------------------------------------------------- */

@@ -167,6 +167,8 @@ help-eval: plimsoll eval --help
 help-explain: plimsoll help explain
 help-what-if: plimsoll what-if -h
 help-run: plimsoll run --help
+help-up: plimsoll up --help
+help-fault: plimsoll fault --help
 help-describe: plimsoll describe --help
 help-snapshot: plimsoll snapshot --help
 help-tables: plimsoll help tables
@@ -241,6 +243,14 @@ error-explain-unknown-condition: plimsoll explain Ready -f EX/healthy.yaml
 error-what-if-no-machine: plimsoll what-if remove -f EX/healthy.yaml
 error-what-if-other-action: plimsoll what-if delete prod-control-plane-x7k2p -f EX/healthy.yaml
 error-help-unknown: plimsoll help frobnicate
+error-up-clusters: plimsoll up --clusters 100000
+error-up-tour-one-cluster: plimsoll up --tour --clusters 1
+error-up-listen-without-token: plimsoll up --listen 0.0.0.0
+error-fault-nothing: plimsoll fault
+error-fault-unknown: plimsoll fault pod-crsh machine/demo-1-cp-1
+error-fault-place: plimsoll fault etcd-ghost machine/demo-1-cp-1
+error-fault-target: plimsoll fault pod-crash demo-1-cp-1
+error-fault-no-kubeconfig: plimsoll fault pod-crash machine/demo-1-cp-1 --kubeconfig /nonexistent/kubeconfig
 """
 
 
