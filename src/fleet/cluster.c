@@ -104,6 +104,19 @@ static void kcp_create(struct cluster *c)
     manage(c, FLEET_CREATE, CONTROLPLANE, "kubeadmcontrolplanes", name, pl__buf_str(&b));
 }
 
+/* The "spec" of a template of workers. */
+static void worker_spec_add(struct pl_buf *b, const struct cluster *c)
+{
+    pl__buf_printf(
+        b,
+        "\"spec\":{\"clusterName\":\"%s\",\"version\":\"%s\",\"bootstrap\":{"
+        "\"configRef\":{\"apiGroup\":\"bootstrap.cluster.x-k8s.io\",\"kind\":"
+        "\"KubeadmConfigTemplate\",\"name\":\"%s\"}},\"infrastructureRef\":{\"apiGroup\":"
+        "\"infrastructure.cluster.x-k8s.io\",\"kind\":\"DevMachineTemplate\",\"name\":"
+        "\"%s\"}}",
+        c->name, c->fleet->options.version, c->name, c->name);
+}
+
 static void deployment_create(struct cluster *c)
 {
     struct pl_buf b = pl__text(c->fleet);
@@ -114,18 +127,13 @@ static void deployment_create(struct cluster *c)
     pl__object_open(&b, c->fleet, CAPI, "MachineDeployment", name, true);
     pl__labels_add(&b, c->fleet, c->name, "");
     pl__owner_add(&b, CAPI, "Cluster", c->name, c->uid);
-    pl__buf_printf(
-        &b,
-        ",\"annotations\":{\"machinedeployment.clusters.x-k8s.io/revision\":\"1\"}},"
-        "\"spec\":{\"clusterName\":\"%s\",\"replicas\":%u,\"selector\":{"
-        "\"matchLabels\":{\"cluster.x-k8s.io/deployment-name\":\"%s\"}},\"template\":{"
-        "\"spec\":{\"clusterName\":\"%s\",\"version\":\"%s\",\"bootstrap\":{"
-        "\"configRef\":{\"apiGroup\":\"bootstrap.cluster.x-k8s.io\",\"kind\":"
-        "\"KubeadmConfigTemplate\",\"name\":\"%s\"}},\"infrastructureRef\":{\"apiGroup\":"
-        "\"infrastructure.cluster.x-k8s.io\",\"kind\":\"DevMachineTemplate\",\"name\":"
-        "\"%s\"}}}}}",
-        c->name, c->fleet->options.workers, name, c->name, c->fleet->options.version, c->name,
-        c->name);
+    pl__buf_printf(&b,
+                   ",\"annotations\":{\"machinedeployment.clusters.x-k8s.io/revision\":\"1\"}},"
+                   "\"spec\":{\"clusterName\":\"%s\",\"replicas\":%u,\"selector\":{"
+                   "\"matchLabels\":{\"cluster.x-k8s.io/deployment-name\":\"%s\"}},\"template\":{",
+                   c->name, c->fleet->options.workers, name);
+    worker_spec_add(&b, c);
+    pl__buf_add_lit(&b, "}}}");
     manage(c, FLEET_CREATE, CAPI, "machinedeployments", name, pl__buf_str(&b));
 }
 
@@ -215,16 +223,16 @@ static void furnish(struct cluster *c)
 static void machine_parts_create(struct cluster *c, const char *name, const char *uid)
 {
     static const struct {
-        const char *group_version, *kind, *plural;
-    } parts[] = { { BOOTSTRAP, "KubeadmConfig", "kubeadmconfigs" },
-                  { INFRASTRUCTURE, "DevMachine", "devmachines" } };
+        const char *group_version, *kind, *plural, *spec;
+    } parts[] = { { BOOTSTRAP, "KubeadmConfig", "kubeadmconfigs", "\"format\":\"cloud-config\"" },
+                  { INFRASTRUCTURE, "DevMachine", "devmachines", "" } };
 
     for (int i = 0; i < 2; i++) {
         struct pl_buf b = pl__text(c->fleet);
         pl__object_open(&b, c->fleet, parts[i].group_version, parts[i].kind, name, true);
         pl__labels_add(&b, c->fleet, c->name, "");
         pl__owner_add(&b, CAPI, "Machine", name, uid);
-        pl__buf_add_lit(&b, "},\"spec\":{}}");
+        pl__buf_printf(&b, "},\"spec\":{%s}}", parts[i].spec);
         manage(c, FLEET_CREATE, parts[i].group_version, parts[i].plural, name, pl__buf_str(&b));
     }
 }
@@ -352,9 +360,10 @@ static void set_create(struct cluster *c, const struct set *deployment)
     pl__buf_printf(&b,
                    ",\"annotations\":{\"machinedeployment.clusters.x-k8s.io/revision\":\"1\"}},"
                    "\"spec\":{\"clusterName\":\"%s\",\"replicas\":%d,\"selector\":{"
-                   "\"matchLabels\":{\"cluster.x-k8s.io/set-name\":\"%s\"}},\"template\":{"
-                   "\"spec\":{\"clusterName\":\"%s\",\"version\":\"%s\"}}}}",
-                   c->name, deployment->replicas, name, c->name, c->fleet->options.version);
+                   "\"matchLabels\":{\"cluster.x-k8s.io/set-name\":\"%s\"}},\"template\":{",
+                   c->name, deployment->replicas, name);
+    worker_spec_add(&b, c);
+    pl__buf_add_lit(&b, "}}}");
     manage(c, FLEET_CREATE, CAPI, "machinesets", name, pl__buf_str(&b));
 }
 
