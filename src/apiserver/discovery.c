@@ -208,26 +208,15 @@ static void answer_aggregated(struct pl_arena *arena, bool core, struct pl_api_a
     page_close(&p, AGGREGATED_TYPE, answer);
 }
 
-static struct pl_str cut(struct pl_str *from, char separator)
-{
-    const char *end = from->len ? memchr(from->ptr, separator, from->len) : NULL;
-    struct pl_str part = { from->ptr, end ? (size_t)(end - from->ptr) : from->len };
-    size_t gone = end ? part.len + 1 : part.len;
-
-    from->ptr += gone;
-    from->len -= gone;
-    return part;
-}
-
 /* Does one of the ranges of Accept ask for the aggregated form? Parameters come in any order. */
 static bool wants_aggregated(struct pl_str accept)
 {
     while (accept.len > 0) {
-        struct pl_str range = cut(&accept, ',');
-        bool json = pl__str_contains(cut(&range, ';'), PL_STR("application/json"));
+        struct pl_str range = pl__str_cut(&accept, ',');
+        bool json = pl__str_contains(pl__str_cut(&range, ';'), PL_STR("application/json"));
         bool as = false, group = false, version = false;
         while (range.len > 0) {
-            struct pl_str parameter = cut(&range, ';');
+            struct pl_str parameter = pl__str_cut(&range, ';');
             as |= pl__str_ends_with(parameter, PL_STR("as=APIGroupDiscoveryList"));
             group |= pl__str_ends_with(parameter, PL_STR("g=apidiscovery.k8s.io"));
             version |= pl__str_ends_with(parameter, PL_STR("v=v2"));
@@ -581,7 +570,7 @@ static const struct pl_kind *group_of_path(struct pl_str path)
         return pl__kinds;
     if (!behind(path, PL_STR("apis/"), &rest))
         return NULL;
-    const struct pl_kind *k = group_find(cut(&rest, '/'));
+    const struct pl_kind *k = group_find(pl__str_cut(&rest, '/'));
     return k && k->group[0] && pl__str_equal(rest, pl__str(k->version)) ? k : NULL;
 }
 

@@ -6,46 +6,23 @@
 
 /* --- Accept --------------------------------------------------------------------------------------- */
 
-static struct pl_str trim(struct pl_str s)
-{
-    while (s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t')) {
-        s.ptr++;
-        s.len--;
-    }
-    while (s.len > 0 && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
-/* Cuts off what stands before the next `separator`; the rest is left in `*from`. */
-static struct pl_str cut(struct pl_str *from, char separator)
-{
-    const char *end = from->len ? memchr(from->ptr, separator, from->len) : NULL;
-    struct pl_str part = { from->ptr, end ? (size_t)(end - from->ptr) : from->len };
-    size_t gone = end ? part.len + 1 : part.len;
-
-    from->ptr += gone;
-    from->len -= gone;
-    return part;
-}
-
 static enum pl_form form_of_range(struct pl_str range)
 {
-    struct pl_str type = trim(cut(&range, ';'));
+    struct pl_str type = pl__str_trim(pl__str_cut(&range, ';'));
     struct pl_str as = { 0 }, group = { 0 }, version = { 0 };
 
     if (!pl__str_equal(type, PL_STR("application/json")) && !pl__str_equal(type, PL_STR("*/*")) &&
         !pl__str_equal(type, PL_STR("application/*")))
         return PL_FORM_NONE;
     while (range.len > 0) {
-        struct pl_str value = trim(cut(&range, ';'));
-        struct pl_str name = trim(cut(&value, '='));
+        struct pl_str value = pl__str_trim(pl__str_cut(&range, ';'));
+        struct pl_str name = pl__str_trim(pl__str_cut(&value, '='));
         if (pl__str_equal(name, PL_STR("as")))
-            as = trim(value);
+            as = pl__str_trim(value);
         else if (pl__str_equal(name, PL_STR("g")))
-            group = trim(value);
+            group = pl__str_trim(value);
         else if (pl__str_equal(name, PL_STR("v")))
-            version = trim(value);
+            version = pl__str_trim(value);
     }
     if (as.len == 0)
         return PL_FORM_OBJECT;
@@ -61,10 +38,10 @@ static enum pl_form form_of_range(struct pl_str range)
 
 enum pl_form pl__form_of_accept(struct pl_str accept)
 {
-    if (trim(accept).len == 0)
+    if (pl__str_trim(accept).len == 0)
         return PL_FORM_OBJECT;
     while (accept.len > 0) {
-        enum pl_form form = form_of_range(cut(&accept, ','));
+        enum pl_form form = form_of_range(pl__str_cut(&accept, ','));
         if (form != PL_FORM_NONE)
             return form;
     }
@@ -89,7 +66,7 @@ static struct pl_str unescaped(struct pl_arena *a, struct pl_str s)
 static const struct pl_tree *first_match(const struct pl_tree *list, struct pl_str filter)
 {
     struct pl_str value = filter;
-    struct pl_str name = cut(&value, '=');
+    struct pl_str name = pl__str_cut(&value, '=');
 
     if (!list || list->type != JSON_ARRAY || name.len < 2 || value.len < 3)
         return NULL;
@@ -200,7 +177,7 @@ static struct pl_tree *cell_of_count(struct pl_arena *a, const struct pl_column 
     size_t count = 0;
 
     while (paths.len > 0) {
-        const struct pl_tree *t = path_get(a, object, cut(&paths, '+'));
+        const struct pl_tree *t = path_get(a, object, pl__str_cut(&paths, '+'));
         count += t ? pl__tree_count(t) : 0;
     }
     return pl__tree_int(a, (int64_t)count);

@@ -77,3 +77,29 @@ bool pl__str_to_u64(struct pl_str s, uint64_t *value)
     *value = sum;
     return true;
 }
+
+struct pl_str pl__str_trim(struct pl_str s)
+{
+    while (s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t')) {
+        s.ptr++;
+        s.len--;
+    }
+    while (s.len > 0 && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+struct pl_str pl__str_cut(struct pl_str *from, char separator)
+{
+    struct pl_str part = *from;
+
+    if (part.len == 0)
+        return part;
+    const char *end = memchr(part.ptr, separator, part.len);
+    if (end)
+        part.len = (size_t)(end - part.ptr);
+    size_t gone = end ? part.len + 1 : part.len;
+    from->ptr += gone;
+    from->len -= gone;
+    return part;
+}

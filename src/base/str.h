@@ -44,6 +44,13 @@ static inline bool pl__str_starts_with(struct pl_str s, struct pl_str prefix)
 bool pl__str_ends_with(struct pl_str s, struct pl_str suffix);
 bool pl__str_contains(struct pl_str s, struct pl_str part);
 
+/* Without the spaces and tabs at its ends. */
+struct pl_str pl__str_trim(struct pl_str s);
+
+/* Cuts off what stands before the next `separator`, all when there is none; what is behind it is left in
+ * `*from`. For loops over lists: while (list.len > 0) item = pl__str_cut(&list, ','); */
+struct pl_str pl__str_cut(struct pl_str *from, char separator);
+
 /* A copy that lives in the arena, with a NUL behind it that the length does not count. */
 struct pl_str pl__str_copy(struct pl_arena *a, struct pl_str s);
 

@@ -204,17 +204,6 @@ static void sweep(uv_timer_t *timer)
 
 /* --- port-forward ------------------------------------------------------------------------------------- */
 
-static struct pl_str cut(struct pl_str *from, char separator)
-{
-    const char *end = from->len ? memchr(from->ptr, separator, from->len) : NULL;
-    struct pl_str part = { from->ptr, end ? (size_t)(end - from->ptr) : from->len };
-    size_t gone = end ? part.len + 1 : part.len;
-
-    from->ptr += gone;
-    from->len -= gone;
-    return part;
-}
-
 /* "/api/v1/namespaces/NS/pods/POD/portforward" */
 static bool is_portforward(struct pl_str path, struct pl_str *ns, struct pl_str *pod)
 {
@@ -224,10 +213,10 @@ static bool is_portforward(struct pl_str path, struct pl_str *ns, struct pl_str 
         return false;
     path.ptr += prefix.len;
     path.len -= prefix.len;
-    *ns = cut(&path, '/');
-    if (!pl__str_equal(cut(&path, '/'), PL_STR("pods")))
+    *ns = pl__str_cut(&path, '/');
+    if (!pl__str_equal(pl__str_cut(&path, '/'), PL_STR("pods")))
         return false;
-    *pod = cut(&path, '/');
+    *pod = pl__str_cut(&path, '/');
     return pl__str_equal(path, PL_STR("portforward"));
 }
 
@@ -237,8 +226,8 @@ static uint16_t port_of(struct pl_str query)
     uint64_t port = 0;
 
     while (query.len > 0) {
-        struct pl_str value = cut(&query, '&');
-        if (!pl__str_equal(cut(&value, '='), PL_STR("ports")))
+        struct pl_str value = pl__str_cut(&query, '&');
+        if (!pl__str_equal(pl__str_cut(&value, '='), PL_STR("ports")))
             continue;
         if (port != 0 || !pl__str_to_u64(value, &port) || port > 65535)
             return 0;
@@ -322,7 +311,7 @@ static bool target_read(struct pl_front *f, const char *text, struct target *t)
     static const struct pl_str prefix = PL_STR_INIT("/clusters/");
 
     t->query = pl__str(text);
-    t->path = cut(&t->query, '?');
+    t->path = pl__str_cut(&t->query, '?');
     t->management = !pl__str_starts_with(t->path, prefix);
     if (t->management) {
         t->cluster = pl__str(f->options.management);
@@ -330,7 +319,7 @@ static bool target_read(struct pl_front *f, const char *text, struct target *t)
     }
     t->path.ptr += prefix.len;
     t->path.len -= prefix.len;
-    t->cluster = cut(&t->path, '/');
+    t->cluster = pl__str_cut(&t->path, '/');
     if (t->path.len > 0) { /* with the slash again */
         t->path.ptr--;
         t->path.len++;

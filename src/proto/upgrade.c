@@ -29,33 +29,10 @@ static bool equal_nocase(struct pl_str a, struct pl_str b)
     return true;
 }
 
-static struct pl_str trim(struct pl_str s)
-{
-    while (s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t')) {
-        s.ptr++;
-        s.len--;
-    }
-    while (s.len > 0 && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
-/* Cuts off what stands before the next `separator`; the rest is left in `*from`. */
-static struct pl_str cut(struct pl_str *from, char separator)
-{
-    const char *end = from->len ? memchr(from->ptr, separator, from->len) : NULL;
-    struct pl_str part = { from->ptr, end ? (size_t)(end - from->ptr) : from->len };
-    size_t gone = end ? part.len + 1 : part.len;
-
-    from->ptr += gone;
-    from->len -= gone;
-    return part;
-}
-
 static bool list_has(struct pl_str list, struct pl_str token)
 {
     while (list.len > 0)
-        if (equal_nocase(trim(cut(&list, ',')), token))
+        if (equal_nocase(pl__str_trim(pl__str_cut(&list, ',')), token))
             return true;
     return false;
 }
@@ -97,7 +74,7 @@ static int status_read(struct pl_str line)
 
 static struct pl_str line_cut(struct pl_str *from)
 {
-    struct pl_str line = cut(from, '\n');
+    struct pl_str line = pl__str_cut(from, '\n');
 
     if (line.len > 0 && line.ptr[line.len - 1] == '\r')
         line.len--;
@@ -110,8 +87,8 @@ struct pl_upgrade_answer pl__upgrade_answer_read(struct pl_str headers, struct p
 
     while (headers.len > 0) {
         struct pl_str value = line_cut(&headers);
-        struct pl_str name = cut(&value, ':');
-        header_read(accept, name, trim(value), &a);
+        struct pl_str name = pl__str_cut(&value, ':');
+        header_read(accept, name, pl__str_trim(value), &a);
     }
     return a;
 }
@@ -120,7 +97,7 @@ bool pl__upgrade_chunks_join(struct pl_str raw, struct pl_buf *body)
 {
     while (raw.len > 0 && memchr(raw.ptr, '\n', raw.len)) {
         struct pl_str size_line = line_cut(&raw);
-        struct pl_str digits = trim(cut(&size_line, ';'));
+        struct pl_str digits = pl__str_trim(pl__str_cut(&size_line, ';'));
         size_t size = 0;
         for (size_t i = 0; i < digits.len; i++) {
             char c = lower(digits.ptr[i]);

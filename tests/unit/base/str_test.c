@@ -121,9 +121,29 @@ static void test_numbers(void)
     }
 }
 
+static void test_cuts(void)
+{
+    struct pl_str rest = PL_STR("a,,b");
+
+    CASE("cut");
+    CHECK_STR(pl__str_cut(&rest, ','), "a");
+    CHECK_STR(pl__str_cut(&rest, ','), "");
+    CHECK_STR(rest, "b");
+    CHECK_STR(pl__str_cut(&rest, ','), "b");
+    CHECK_INT(rest.len, 0);
+    CHECK_STR(pl__str_cut(&rest, ','), "");
+    rest = missing;
+    CHECK_STR(pl__str_cut(&rest, ','), "");
+    CASE("trim");
+    CHECK_STR(pl__str_trim(PL_STR(" \ta b\t ")), "a b");
+    CHECK_STR(pl__str_trim(PL_STR(" \t")), "");
+    CHECK_STR(pl__str_trim(missing), "");
+}
+
 int main(void)
 {
     test_equal();
+    test_cuts();
     test_compare();
     test_parts();
     test_copies();
