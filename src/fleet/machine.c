@@ -316,7 +316,7 @@ static void go(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
     if (m->leave == DRAINS && now_ms < drained_ms)
         pl__due(due_ms, drained_ms);
     else if (m->leave == DRAINS)
-        leave(m, AT_HOOK, now_ms);
+        leave(m, m->hooks ? AT_HOOK : ENDS, now_ms);
     if (m->leave == AT_HOOK && !m->hooks)
         leave(m, ENDS, now_ms);
 }
