@@ -180,7 +180,8 @@ static int number_kinds(struct pl_apiserver *s)
     struct pl_arena *a = &s->scratch;
 
     s->kind_ids = calloc(pl__kind_count, sizeof *s->kind_ids);
-    assert(s->kind_ids);
+    s->schemas = calloc(pl__kind_count, sizeof *s->schemas);
+    assert(s->kind_ids && s->schemas);
     for (size_t i = 0; i < pl__kind_count; i++) {
         s->kind_ids[i] = pl__api_store_kind(s->store, pl__kind_resource(a, &pl__kinds[i]));
         if (s->kind_ids[i] < 0)
@@ -207,6 +208,7 @@ struct pl_apiserver *pl_apiserver_open(const struct pl_apiserver_options *option
     s->next_watch_ms = INT64_MAX;
     s->work = true; /* a server that was killed may have left some */
     pl__arena_init(&s->scratch, NULL, 0);
+    pl__arena_init(&s->schema_arena, NULL, 0);
     s->store = pl__api_store_open(options->file, arena, err);
     if (s->store && number_kinds(s) == 0 &&
         pl__api_store_each_cluster(s->store, &s->scratch, insert_cluster, s) == 0) {
@@ -231,8 +233,10 @@ void pl_apiserver_close(struct pl_apiserver *s)
     }
     free(s->clusters);
     free(s->kind_ids);
+    free(s->schemas);
     pl__api_store_close(s->store);
     pl__arena_release(&s->scratch);
+    pl__arena_release(&s->schema_arena);
     free(s);
 }
 
@@ -331,9 +335,15 @@ static bool method_is(const struct call *c, const char *method)
     return pl__str_equal(c->request->method, pl__str(method));
 }
 
+/* Of a HEAD the front sends all but the body. */
+static bool is_read(const struct call *c)
+{
+    return method_is(c, "GET") || (method_is(c, "HEAD") && !c->params.watch);
+}
+
 static int handle_collection(struct call *c)
 {
-    if (method_is(c, "GET"))
+    if (is_read(c))
         return c->params.watch ? pl__watch_open(c) : pl__read_list(c);
     /* What is namespaced is not written without a namespace, but may be deleted in all of them nowhere. */
     if (c->kind->namespaced && c->ns.len == 0)
@@ -347,7 +357,7 @@ static int handle_collection(struct call *c)
 
 static int handle_object(struct call *c)
 {
-    if (method_is(c, "GET"))
+    if (is_read(c))
         return pl__read_get(c);
     if (method_is(c, "PUT"))
         return pl__write_update(c);
@@ -360,7 +370,8 @@ static int handle_object(struct call *c)
 
 static int not_served(struct call *c)
 {
-    return pl__fail_status(c, 404, "NotFound", "the server could not find the requested resource");
+    return pl__fail_request(c, 404, "NotFound",
+                            PL_STR("the server could not find the requested resource"));
 }
 
 static int handle(struct call *c)
@@ -380,7 +391,8 @@ static int handle(struct call *c)
     c->form = pl__form_of_accept(c->request->accept);
     if (c->form == PL_FORM_NONE)
         return pl__fail_status(c, 406, "NotAcceptable",
-                               "only the following media types are accepted: application/json");
+                               "only the following media types are accepted: application/json, "
+                               "application/yaml, application/vnd.kubernetes.protobuf");
     if (pl__params_read(c) < 0)
         return -1;
     return c->name.len ? handle_object(c) : handle_collection(c);

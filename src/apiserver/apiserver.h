@@ -74,7 +74,7 @@ void pl_apiserver_compact(struct pl_apiserver *s);
 
 struct pl_api_request {
     struct pl_str cluster; /* its name; the front takes it from the path prefix or the port */
-    struct pl_str method;  /* GET POST PUT PATCH DELETE */
+    struct pl_str method;  /* GET HEAD POST PUT PATCH DELETE; a HEAD is answered like a GET */
     struct pl_str
         path; /* from "/api" or "/apis" on, as it came (percent-encoded), without "?..." */
     struct pl_str query;        /* as it came, behind the "?"; may be empty */

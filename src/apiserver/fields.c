@@ -433,6 +433,9 @@ static bool recorded_top(const struct pl_kind *kind, enum pl_endpoint endpoint, 
         return false;
     if (pl__str_equal(step, PL_STR("f:status")))
         return endpoint == ENDPOINT_STATUS || !kind->status;
+    /* What is in a Namespace's spec is written by the server alone. */
+    if (strcmp(kind->plural, "namespaces") == 0 && pl__str_equal(step, PL_STR("f:spec")))
+        return false;
     if (endpoint == ENDPOINT_MAIN)
         return true;
     return !kind->custom && pl__str_equal(step, PL_STR("f:metadata"));
@@ -448,9 +451,12 @@ struct pl_fields *pl__fields_recorded(struct pl_arena *a, const struct pl_kind *
             continue;
         struct pl_fields *node = new_node(a, c->step, c->member);
         bool metadata = pl__str_equal(c->step, PL_STR("f:metadata"));
-        if (metadata)
+        /* Typed objects always have a spec and a status: nobody makes them. */
+        bool typed = !kind->custom && (pl__str_equal(c->step, PL_STR("f:spec")) ||
+                                       pl__str_equal(c->step, PL_STR("f:status")));
+        if (metadata || (typed && c->first))
             node->member = false;
-        else
+        if (!metadata)
             node->first = c->first, node->last = c->last;
         for (const struct pl_fields *m = metadata ? c->first : NULL; m; m = m->next) {
             if (!recorded_metadata(m->step))

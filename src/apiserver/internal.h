@@ -4,6 +4,7 @@
  *   params.c     the query                         selector.c  label and field selectors
  *   read.c       get and list                      meta.c      names, metadata, what is set for the client
  *   write.c      create, update, patch, delete     watch.c     streams
+ *   validate.c   custom kinds by their schema
  *   collect.c    garbage collection, namespaces, Events that are old, compaction */
 #ifndef PL_APISERVER_INTERNAL_H
 #define PL_APISERVER_INTERNAL_H
@@ -26,7 +27,9 @@ struct pl_apiserver {
     struct pl_store *store;
     struct pl_apiserver_options options; /* defaults filled in */
     int64_t *kind_ids;                   /* by the place in pl__kinds */
-    struct pl_cluster **clusters;        /* by name */
+    struct pl_tree **schemas;            /* likewise; NULL: not needed yet (validate.c) */
+    struct pl_arena schema_arena;
+    struct pl_cluster **clusters; /* by name */
     size_t cluster_count;
     size_t cluster_capacity;
     size_t watch_count;
@@ -76,6 +79,7 @@ struct params {
     struct pl_str version;
     struct pl_str version_match;
     struct pl_str field_manager;
+    struct pl_str field_validation;
     struct pl_str propagation;
     struct pl_str orphan;
     struct pl_str precondition_uid;
@@ -115,7 +119,7 @@ struct pl_cluster *pl__cluster_of_id(const struct pl_apiserver *s, int64_t id);
 int pl__fail_status(struct call *c, int status, const char *reason, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 int pl__fail_not_found(struct call *c);
-int pl__fail_exists(struct call *c, struct pl_str name);
+int pl__fail_exists(struct call *c, struct pl_str name, bool deleting);
 int pl__fail_conflict(struct call *c, struct pl_str resource, struct pl_str why);
 int pl__fail_modified(struct call *c);
 int pl__fail_method(struct call *c);
@@ -143,6 +147,10 @@ void pl__fault(struct call *c, struct faults *f, const char *reason, struct pl_s
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* 0 when there are none. */
 int pl__fail_invalid(struct call *c, struct pl_str name, const struct faults *f);
+/* The same of what the query says: `options` is "ListOptions" and the like. */
+int pl__fail_options(struct call *c, const char *options, const struct faults *f);
+/* Of the request as a whole: a Status with empty details. */
+int pl__fail_request(struct call *c, int status, const char *reason, struct pl_str message);
 
 /* A Status as a tree; for watches and the answers of DELETE. */
 struct pl_tree *pl__status_failure(struct pl_arena *a, int status, const char *reason,

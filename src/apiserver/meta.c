@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include "apiserver/validate.h"
 #include "base/base64.h"
 #include "base/time.h"
 
@@ -98,7 +99,8 @@ static void validate_name(struct call *c, struct pl_str name, struct faults *f)
 
     if (name.len > max)
         pl__fault(c, f, "FieldValueInvalid", PL_STR("metadata.name"),
-                  "Invalid value: \"%.*s\": must be no more than %zu bytes", PL_STR_ARG(name), max);
+                  "Invalid value: \"%.*s\": must be no more than %zu characters", PL_STR_ARG(name),
+                  max);
     else if (!(namespace_ ? is_dns_label(name) : is_dns_subdomain(name)))
         pl__fault(c, f, "FieldValueInvalid", PL_STR("metadata.name"), "Invalid value: \"%.*s\": %s",
                   PL_STR_ARG(name), namespace_ ? label : subdomain);
@@ -154,8 +156,7 @@ static void validate_owners(struct call *c, const struct pl_tree *owners, struct
             if (pl__tree_get_str(o, needed[i]).len == 0)
                 pl__fault(c, f, "FieldValueInvalid",
                           pl__str_format(c->arena, "metadata.ownerReferences.%s", needed[i]),
-                          "Invalid value: \"\": %s must not be empty",
-                          i == 0 ? "version" : needed[i]);
+                          "Invalid value: \"\": %smust not be empty", i == 0 ? "version " : "");
         controllers += pl__tree_get_true(o, "controller");
     }
     if (controllers > 1)
@@ -171,6 +172,17 @@ static bool has_item(const struct pl_tree *list, struct pl_str text)
     return false;
 }
 
+/* Of built-in kinds; those of custom ones may be any name. */
+static bool is_full_finalizer(struct pl_str name)
+{
+    static const char *const standard[] = { "foregroundDeletion", "orphan", "kubernetes" };
+
+    for (size_t i = 0; i < sizeof standard / sizeof standard[0]; i++)
+        if (pl__str_equal(name, pl__str(standard[i])))
+            return true;
+    return name.len && memchr(name.ptr, '/', name.len);
+}
+
 static void validate_finalizers(struct call *c, const struct pl_tree *old,
                                 const struct pl_tree *object, struct faults *f)
 {
@@ -178,7 +190,16 @@ static void validate_finalizers(struct call *c, const struct pl_tree *old,
     const struct pl_tree *list = pl__tree_at(object, "metadata.finalizers");
     bool deleting = pl__tree_at(old, "metadata.deletionTimestamp") != NULL;
 
-    for (const struct pl_tree *i = list ? list->first : NULL; i; i = i->next) {
+    size_t index = 0;
+
+    for (const struct pl_tree *i = list ? list->first : NULL; i; i = i->next, index++) {
+        if (!c->kind->custom && !is_full_finalizer(i->text))
+            pl__fault(
+                c, f, "FieldValueInvalid",
+                pl__str_format(c->arena, "metadata.finalizers[%zu]", index),
+                "Invalid value: \"%.*s\": name is neither a standard finalizer name nor is it "
+                "fully qualified",
+                PL_STR_ARG(i->text));
         if (!is_qualified_name(i->text))
             pl__fault(c, f, "FieldValueInvalid", PL_STR("metadata.finalizers"),
                       "Invalid value: \"%.*s\": name part must be non-empty", PL_STR_ARG(i->text));
@@ -253,6 +274,7 @@ int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl
     validate_annotations(c, pl__tree_at(metadata, "annotations"), &f);
     validate_owners(c, pl__tree_at(metadata, "ownerReferences"), &f);
     validate_finalizers(c, old, object, &f);
+    pl__validate_object(c, old, object, &f);
     return pl__fail_invalid(c, name, &f);
 }
 
@@ -322,6 +344,11 @@ static bool is_core(const struct pl_kind *kind, const char *plural)
     return !kind->group[0] && strcmp(kind->plural, plural) == 0;
 }
 
+static bool has_generation(const struct pl_kind *kind)
+{
+    return kind->custom || is_core(kind, "pods");
+}
+
 /* What the real server fills in, as far as clients look at it. */
 static void set_defaults(struct call *c, struct pl_tree *object)
 {
@@ -370,6 +397,18 @@ static int check_namespace(struct call *c, const struct pl_tree *metadata)
                            "on the request");
 }
 
+/* metadata is typed in every kind: what is empty there does not show. */
+static void drop_empty(struct pl_tree *metadata)
+{
+    static const char *const names[] = { "labels", "annotations", "finalizers", "ownerReferences" };
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct pl_tree *m = pl__tree_get(metadata, pl__str(names[i]));
+        if (m && !m->first)
+            pl__tree_remove(metadata, pl__str(names[i]));
+    }
+}
+
 int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
 {
     static const char *const dropped[] = { "uid",        "creationTimestamp",
@@ -386,6 +425,7 @@ int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
     for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++)
         pl__tree_remove(metadata, pl__str(dropped[i]));
     pl__tree_remove(metadata, PL_STR("resourceVersion"));
+    drop_empty(metadata);
     if (c->kind->namespaced)
         set_str(c, metadata, "namespace", c->ns);
     else
@@ -394,7 +434,7 @@ int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
         return -1;
     set_str(c, metadata, "uid", new_uid(c));
     set_str(c, metadata, "creationTimestamp", pl__meta_time(c->arena, c->now_ms));
-    if (c->kind->custom)
+    if (has_generation(c->kind))
         pl__tree_set(metadata, PL_STR("generation"), pl__tree_int(c->arena, 1));
     set_defaults(c, object);
     set_new_status(c, object);
@@ -480,13 +520,14 @@ int pl__meta_prepare_update(struct call *c, const struct pl_tree *old, struct pl
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         keep_member(c, before, metadata, kept[i]);
     pl__tree_remove(metadata, PL_STR("selfLink"));
+    drop_empty(metadata);
     keep_member(c, old, object, "apiVersion");
     keep_member(c, old, object, "kind");
     if (!status)
         set_defaults(c, object);
     if (is_core(c->kind, "namespaces") && !status)
         keep_member(c, old, object, "spec");
-    if (c->kind->custom && content_differs(old, object))
+    if (has_generation(c->kind) && content_differs(old, object))
         pl__tree_set(metadata, PL_STR("generation"),
                      pl__tree_int(c->arena, pl__tree_get_int(before, "generation", 0) + 1));
     return 0;

@@ -58,6 +58,7 @@ static const struct {
     { "continue", TEXT, offsetof(struct params, continue_), 0 },
     { "resourceVersion", TEXT, offsetof(struct params, version), 0 },
     { "resourceVersionMatch", TEXT, offsetof(struct params, version_match), 0 },
+    { "fieldValidation", TEXT, offsetof(struct params, field_validation), 0 },
     { "fieldManager", TEXT, offsetof(struct params, field_manager), 0 },
     { "propagationPolicy", TEXT, offsetof(struct params, propagation), 0 },
     { "orphanDependents", TEXT, offsetof(struct params, orphan), 0 },
@@ -95,6 +96,27 @@ static int take(struct call *c, struct pl_str name, struct pl_str value)
                                    PL_STR_ARG(value));
     }
     return 0;
+}
+
+/* Every value says the same here: what is unknown is kept. */
+static int check_validation(struct call *c)
+{
+    static const char *const known[] = { "", "Ignore", "Strict", "Warn" };
+    struct pl_str method = c->request->method, value = c->params.field_validation;
+    struct faults f = { 0 };
+
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (pl__str_equal(value, pl__str(known[i])))
+            return 0;
+    pl__fault(c, &f, "FieldValueNotSupported", PL_STR("fieldValidation"),
+              "Unsupported value: \"%.*s\": supported values: \"\", \"Ignore\", \"Strict\", "
+              "\"Warn\"",
+              PL_STR_ARG(value));
+    return pl__fail_options(c,
+                            pl__str_equal(method, PL_STR("POST"))  ? "CreateOptions"
+                            : pl__str_equal(method, PL_STR("PUT")) ? "UpdateOptions"
+                                                                   : "PatchOptions",
+                            &f);
 }
 
 static int check_field(struct call *c, struct pl_str field)
@@ -139,5 +161,5 @@ int pl__params_read(struct call *c)
         if (take(c, name, value) < 0)
             return -1;
     }
-    return read_selectors(c);
+    return check_validation(c) < 0 ? -1 : read_selectors(c);
 }

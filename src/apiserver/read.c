@@ -36,8 +36,8 @@ static int version_of(struct call *c, uint64_t *version)
     if (c->params.version.len == 0 || pl__str_to_u64(c->params.version, version))
         return 0;
     return pl__fail_status(c, 400, "BadRequest",
-                           "invalid resource version \"%.*s\": strconv.ParseUint: parsing "
-                           "\"%.*s\": invalid syntax",
+                           "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
+                           "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
                            PL_STR_ARG(c->params.version), PL_STR_ARG(c->params.version));
 }
 
@@ -135,7 +135,7 @@ static int refuse_match(struct call *c, const char *field, const char *why)
     struct faults f = { 0 };
 
     pl__fault(c, &f, "FieldValueForbidden", pl__str(field), "Forbidden: %s", why);
-    return pl__fail_invalid(c, (struct pl_str){ 0 }, &f);
+    return pl__fail_options(c, "ListOptions", &f);
 }
 
 static int continue_list(struct call *c, struct pl_store_list *list)
@@ -183,7 +183,7 @@ static int choose_version(struct call *c, struct pl_store_list *list)
         pl__fault(c, &f, "FieldValueNotSupported", PL_STR("resourceVersionMatch"),
                   "Unsupported value: \"%.*s\": supported values: \"Exact\", \"NotOlderThan\"",
                   PL_STR_ARG(p->version_match));
-        return pl__fail_invalid(c, (struct pl_str){ 0 }, &f);
+        return pl__fail_options(c, "ListOptions", &f);
     }
     if (exact && version == 0)
         return refuse_match(
@@ -279,7 +279,7 @@ static struct pl_tree *list_metadata(struct call *c, const struct listing *l, ui
 
     pl__tree_set(metadata, PL_STR("resourceVersion"),
                  pl__tree_str(a, pl__str_format(a, "%llu", (unsigned long long)version)));
-    if (l->more.len)
+    if (l->more.len || c->kind->custom)
         pl__tree_set(metadata, PL_STR("continue"), pl__tree_str(a, l->more));
     if (l->more.len && l->remaining >= 0)
         pl__tree_set(metadata, PL_STR("remainingItemCount"), pl__tree_int(a, l->remaining));

@@ -111,6 +111,10 @@ int pl__selector_read_labels(struct pl_arena *a, struct pl_str text, struct sele
     do {
         if (s->count == REQUIREMENTS_MAX)
             return wrong(&c, message, "fewer requirements");
+        if (s->count && c.at < text.len && text.ptr[c.at] == ',') {
+            *message = PL_STR("found ',', expected: identifier after ','");
+            return -1;
+        }
         if (read_requirement(&c, &s->items[s->count++], message) < 0)
             return -1;
     } while (take(&c, ","));

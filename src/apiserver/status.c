@@ -107,12 +107,13 @@ int pl__fail_not_found(struct call *c)
                 details_of(c->arena, c->kind, c->name));
 }
 
-int pl__fail_exists(struct call *c, struct pl_str name)
+int pl__fail_exists(struct call *c, struct pl_str name, bool deleting)
 {
     struct pl_str resource = pl__kind_resource(c->arena, c->kind);
 
     return fail(c, 409, "AlreadyExists",
-                pl__str_format(c->arena, "%.*s \"%.*s\" already exists", PL_STR_ARG(resource),
+                pl__str_format(c->arena, "%s%.*s \"%.*s\" already exists",
+                               deleting ? "object is being deleted: " : "", PL_STR_ARG(resource),
                                PL_STR_ARG(name)),
                 details_of(c->arena, c->kind, name));
 }
@@ -134,9 +135,9 @@ int pl__fail_modified(struct call *c)
 
 int pl__fail_method(struct call *c)
 {
-    return fail(c, 405, "MethodNotAllowed",
-                PL_STR("the server does not allow this method on the requested resource"),
-                pl__tree_new(c->arena, JSON_OBJECT));
+    return pl__fail_request(
+        c, 405, "MethodNotAllowed",
+        PL_STR("the server does not allow this method on the requested resource"));
 }
 
 static struct pl_tree *add_cause(struct pl_arena *a, struct pl_tree *details, const char *reason,
@@ -245,18 +246,16 @@ void pl__fault(struct call *c, struct faults *f, const char *reason, struct pl_s
     f->items[f->count++].text = pl__str_copy(c->arena, pl__str(text));
 }
 
-int pl__fail_invalid(struct call *c, struct pl_str name, const struct faults *f)
+static int fail_invalid(struct call *c, struct pl_str kind, struct pl_str name,
+                        struct pl_tree *details, const struct faults *f)
 {
-    struct pl_tree *details = details_of(c->arena, c->kind, name);
     struct pl_buf b;
 
     if (f->count == 0)
         return 0;
     pl__buf_init(&b, c->arena, 16384);
-    pl__buf_printf(&b, "%s%s%s \"%.*s\" is invalid: %s", c->kind->kind,
-                   c->kind->group[0] ? "." : "", c->kind->group, PL_STR_ARG(name),
+    pl__buf_printf(&b, "%.*s \"%.*s\" is invalid: %s", PL_STR_ARG(kind), PL_STR_ARG(name),
                    f->count > 1 ? "[" : "");
-    set_str(c->arena, details, PL_STR("kind"), pl__str(c->kind->kind));
     for (size_t i = 0; i < f->count; i++) {
         pl__buf_printf(&b, "%s%.*s: %.*s", i ? ", " : "", PL_STR_ARG(f->items[i].field),
                        PL_STR_ARG(f->items[i].text));
@@ -265,4 +264,30 @@ int pl__fail_invalid(struct call *c, struct pl_str name, const struct faults *f)
     if (f->count > 1)
         pl__buf_add_char(&b, ']');
     return fail(c, 422, "Invalid", pl__buf_str(&b), details);
+}
+
+int pl__fail_invalid(struct call *c, struct pl_str name, const struct faults *f)
+{
+    struct pl_tree *details = details_of(c->arena, c->kind, name);
+
+    set_str(c->arena, details, PL_STR("kind"), pl__str(c->kind->kind));
+    return fail_invalid(c,
+                        pl__str_format(c->arena, "%s%s%s", c->kind->kind,
+                                       c->kind->group[0] ? "." : "", c->kind->group),
+                        name, details, f);
+}
+
+int pl__fail_options(struct call *c, const char *options, const struct faults *f)
+{
+    struct pl_tree *details = pl__tree_new(c->arena, JSON_OBJECT);
+
+    set_str(c->arena, details, PL_STR("group"), PL_STR("meta.k8s.io"));
+    set_str(c->arena, details, PL_STR("kind"), pl__str(options));
+    return fail_invalid(c, pl__str_format(c->arena, "%s.meta.k8s.io", options),
+                        (struct pl_str){ 0 }, details, f);
+}
+
+int pl__fail_request(struct call *c, int status, const char *reason, struct pl_str message)
+{
+    return fail(c, status, reason, message, pl__tree_new(c->arena, JSON_OBJECT));
 }

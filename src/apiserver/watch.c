@@ -46,7 +46,7 @@ static int refuse(struct call *c, const char *field, const char *why)
     struct faults f = { 0 };
 
     pl__fault(c, &f, "FieldValueForbidden", pl__str(field), "Forbidden: %s", why);
-    return pl__fail_invalid(c, (struct pl_str){ 0 }, &f);
+    return pl__fail_options(c, "ListOptions", &f);
 }
 
 static int check_options(struct call *c, uint64_t *version)
@@ -65,10 +65,11 @@ static int check_options(struct call *c, uint64_t *version)
                       "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
     *version = 0;
     if (p->version.len && !pl__str_to_u64(p->version, version))
-        return pl__fail_status(c, 400, "BadRequest",
-                               "invalid resource version \"%.*s\": strconv.ParseUint: parsing "
-                               "\"%.*s\": invalid syntax",
-                               PL_STR_ARG(p->version), PL_STR_ARG(p->version));
+        return pl__fail_status(
+            c, 400, "BadRequest",
+            "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
+            "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+            PL_STR_ARG(p->version), PL_STR_ARG(p->version));
     if (p->initial_events && *version > pl__api_store_version(c->s->store))
         return pl__fail_too_large_version(c, *version);
     if (c->s->watch_count >= PL_API_WATCHES_MAX) {

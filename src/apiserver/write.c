@@ -1,6 +1,7 @@
 #include "apiserver/internal.h"
 
 #include "apiserver/patch.h"
+#include "apiserver/validate.h"
 #include "base/yaml.h"
 
 enum {
@@ -310,6 +311,7 @@ static int create_object(struct call *c, struct pl_tree *object, bool applied)
 
     if (check_target_namespace(c, pl__tree_get_str(object, "metadata.name")) < 0)
         return -1;
+    pl__validate_prune(c, object);
     if (pl__meta_prepare_create(c, object) < 0 || pl__meta_validate(c, NULL, object) < 0)
         return -1;
     key = pl__call_key(c);
@@ -317,7 +319,9 @@ static int create_object(struct call *c, struct pl_tree *object, bool applied)
     if (found < 0)
         return pl__fail_store(c);
     if (found)
-        return pl__fail_exists(c, c->name);
+        return pl__fail_exists(
+            c, c->name,
+            pl__tree_at(pl__read_row(c->arena, c->kind, &row), "metadata.deletionTimestamp"));
     if (!applied) {
         struct pl_manager manager = manager_of(c);
         pl__managed_update(c->arena, c->kind, &manager, NULL, object);
@@ -404,6 +408,7 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
     if (object->type != JSON_OBJECT)
         return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
     pl__tree_make(c->arena, object, PL_STR("metadata"));
+    pl__validate_prune(c, object);
     if (check_identity(c, old, object, how) < 0 || check_version(c, old, object, how) < 0 ||
         pl__meta_prepare_update(c, old, object) < 0 || pl__meta_validate(c, old, object) < 0)
         return -1;
@@ -475,8 +480,11 @@ int pl__write_update(struct call *c)
 
 static int refuse_options(struct call *c, const char *field, const char *what)
 {
-    return pl__fail_status(c, 422, "Invalid", "PatchOptions.meta.k8s.io \"\" is invalid: %s: %s",
-                           field, what);
+    struct faults f = { 0 };
+
+    pl__fault(c, &f, strcmp(field, "force") == 0 ? "FieldValueForbidden" : "FieldValueRequired",
+              pl__str(field), "%s", what);
+    return pl__fail_options(c, "PatchOptions", &f);
 }
 
 static int check_apply(struct call *c, const struct pl_tree *config)
@@ -503,12 +511,18 @@ static int check_apply(struct call *c, const struct pl_tree *config)
 static int apply_new(struct call *c, struct pl_tree *config)
 {
     struct pl_str uid = pl__tree_get_str(config, "metadata.uid");
+    struct pl_str name = pl__tree_get_str(config, "metadata.name");
     struct pl_manager manager = manager_of(c);
     struct pl_conflicts *conflicts = PL_NEW(c->arena, struct pl_conflicts, 1);
     struct pl_tree *object;
 
     if (c->subresource.len)
         return pl__fail_not_found(c);
+    if (name.len && !pl__str_equal(name, c->name))
+        return pl__fail_status(c, 400, "BadRequest",
+                               "the name of the object (%.*s) does not match the name on the URL "
+                               "(%.*s)",
+                               PL_STR_ARG(name), PL_STR_ARG(c->name));
     if (uid.len)
         return pl__fail_conflict(c, pl__kind_resource(c->arena, c->kind),
                                  pl__str_format(c->arena,
@@ -580,8 +594,9 @@ static int patched(struct call *c, enum patch_kind kind, const struct pl_tree *p
     case PATCH_FAILED:
         break;
     }
-    return pl__fail_status(c, 422, "Invalid",
-                           "the server rejected our request due to an error in our request");
+    return pl__fail_request(
+        c, 422, "Invalid",
+        PL_STR("the server rejected our request due to an error in our request"));
 }
 
 int pl__write_patch(struct call *c)
@@ -607,14 +622,14 @@ int pl__write_patch(struct call *c)
                                "types include: application/json-patch+json, "
                                "application/merge-patch+json, application/apply-patch+yaml%s",
                                c->kind->custom ? "" : ", application/strategic-merge-patch+json");
+    int found = find(c, &row, &old);
+    if (found <= 0)
+        return found < 0 ? -1 : pl__fail_not_found(c);
     struct pl_error *err = NULL;
     const struct pl_tree *patch = pl__tree_read(c->arena, c->request->body, &err);
     if (!patch)
         return pl__fail_status(c, 400, "BadRequest", "error decoding patch: %.*s",
                                PL_STR_ARG(pl__error_text(c->arena, err)));
-    int found = find(c, &row, &old);
-    if (found <= 0)
-        return found < 0 ? -1 : pl__fail_not_found(c);
     object = shown_object(c, old);
     if (patched(c, kind, patch, &object) < 0)
         return -1;

@@ -12,6 +12,15 @@ static struct pl_apiserver *server;
 static int64_t now_ms = 1767225600000; /* 2026-01-01T00:00:00Z */
 static struct pl_api_answer answer;
 
+/* What the CRD wants of a Machine, and of a condition. */
+#define SPEC(cluster)                                                                  \
+    "\"spec\":{\"clusterName\":\"" cluster                                             \
+    "\",\"bootstrap\":{\"dataSecretName\":\"b\"},\"infrastructureRef\":{\"apiGroup\":" \
+    "\"infrastructure.cluster.x-k8s.io\",\"kind\":\"DevMachine\",\"name\":\"i\"}}"
+#define CONDITION(type, status)                                                           \
+    "{\"type\":\"" type "\",\"status\":\"" status "\",\"reason\":\"R\",\"message\":\"\"," \
+    "\"lastTransitionTime\":\"2025-03-01T10:00:00Z\"}"
+
 static const char machines[] = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";
 
 static void start(const struct pl_apiserver_options *options)
@@ -100,7 +109,7 @@ static void make_machine(const char *name, const char *metadata, const char *res
 
     snprintf(body, sizeof body,
              "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\",\"metadata\":"
-             "{\"name\":\"%s\"%s},\"spec\":{\"clusterName\":\"c1\"}%s}",
+             "{\"name\":\"%s\"%s}," SPEC("c1") "%s}",
              name, metadata, rest);
     CHECK_INT(machine("POST", "", body), 201);
 }
@@ -127,7 +136,7 @@ static void test_create(void)
     CASE("create what is there")
     CHECK_INT(machine("POST", "",
                       "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
-                      "\"metadata\":{\"name\":\"m1\"}}"),
+                      "\"metadata\":{\"name\":\"m1\"}," SPEC("c1") "}"),
               409);
     CHECK_FIELD("reason", "AlreadyExists");
     CHECK_FIELD("message", "machines.cluster.x-k8s.io \"m1\" already exists");
@@ -136,7 +145,7 @@ static void test_create(void)
     CASE("generateName")
     CHECK_INT(machine("POST", "",
                       "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
-                      "\"metadata\":{\"generateName\":\"cp-\"}}"),
+                      "\"metadata\":{\"generateName\":\"cp-\"}," SPEC("c1") "}"),
               201);
     CHECK(field("metadata.name").len == 8);
 
@@ -181,9 +190,9 @@ static void test_create(void)
     CHECK_FIELD("message", "namespaces \"nope\" not found");
 
     CASE("dry run stores nothing")
-    CHECK_INT(
-        machine("POST", "?dryRun=All", "{\"kind\":\"Machine\",\"metadata\":{\"name\":\"dry\"}}"),
-        201);
+    CHECK_INT(machine("POST", "?dryRun=All",
+                      "{\"kind\":\"Machine\",\"metadata\":{\"name\":\"dry\"}," SPEC("c1") "}"),
+              201);
     CHECK_INT(machine("GET", "/dry", ""), 404);
     CHECK_FIELD("message", "machines.cluster.x-k8s.io \"dry\" not found");
 
@@ -213,8 +222,9 @@ static void test_update(void)
     CASE("PUT with the version: spec changes, status does not, generation grows")
     snprintf(body, sizeof body,
              "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\",\"metadata\":"
-             "{\"name\":\"m1\",\"resourceVersion\":\"%.*s\"},\"spec\":{\"clusterName\":\"c2\"},"
-             "\"status\":{\"phase\":\"Failed\"}}",
+             "{\"name\":\"m1\",\"resourceVersion\":\"%.*s\"}," SPEC(
+                 "c2") ","
+                       "\"status\":{\"phase\":\"Failed\"}}",
              PL_STR_ARG(version));
     CHECK_INT(machine("PUT", "/m1", body), 200);
     CHECK_FIELD("spec.clusterName", "c2");
@@ -262,6 +272,14 @@ static void test_update(void)
         machine("JSON", "/m1", "[{\"op\":\"test\",\"path\":\"/metadata/uid\",\"value\":\"no\"}]"),
         422);
     CHECK_INT(machine("JSON", "/m1", "{}"), 400);
+
+    CASE("what is empty in metadata is not there")
+    CHECK_INT(
+        machine("MERGE", "/m1",
+                "{\"metadata\":{\"finalizers\":[],\"labels\":{},\"annotations\":{\"a/b\":null}}}"),
+        200);
+    CHECK_FIELD("metadata.finalizers", "<none>");
+    CHECK_FIELD("metadata.annotations", "<none>");
 
     CASE("strategic merge patch is for built-in kinds")
     CHECK_INT(machine("STRATEGIC", "/m1", "{}"), 415);
@@ -314,8 +332,6 @@ static int apply_conditions(const char *query, const char *conditions)
     return machine("APPLY", rest, body);
 }
 
-#define CONDITION(type, status) "{\"type\":\"" type "\",\"status\":\"" status "\"}"
-
 static void test_apply(void)
 {
     restart();
@@ -328,11 +344,11 @@ static void test_apply(void)
     CHECK_INT(apply_conditions("fieldManager=plimsoll&force=true", CONDITION("Etcd", "True")), 200);
     CHECK_FIELD("status.conditions",
                 "[" CONDITION("Ready", "True") "," CONDITION("Etcd", "True") "]");
-    CHECK_HAS(
-        "{\"manager\":\"plimsoll\",\"operation\":\"Apply\",\"apiVersion\":"
-        "\"cluster.x-k8s.io/v1beta2\",\"time\":\"2026-01-01T00:00:00Z\",\"fieldsType\":"
-        "\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":{\"k:{\\\"type\\\":"
-        "\\\"Etcd\\\"}\":{\".\":{},\"f:status\":{},\"f:type\":{}}}}},\"subresource\":\"status\"}");
+    CHECK_HAS("{\"manager\":\"plimsoll\",\"operation\":\"Apply\",\"apiVersion\":"
+              "\"cluster.x-k8s.io/v1beta2\",\"time\":\"2026-01-01T00:00:00Z\",\"fieldsType\":"
+              "\"FieldsV1\",\"fieldsV1\":{\"f:status\":{\"f:conditions\":{\"k:{\\\"type\\\":"
+              "\\\"Etcd\\\"}\":{\".\":{},\"f:lastTransitionTime\":{},\"f:message\":{},\"f:reason\":"
+              "{},\"f:status\":{},\"f:type\":{}}}}},\"subresource\":\"status\"}");
 
     CASE("the same again writes nothing, also later")
     uint64_t before = pl_apiserver_version(server);
@@ -370,14 +386,21 @@ static void test_apply(void)
     CHECK_FIELD("status.conditions", "[" CONDITION("Ready", "Unknown") "]");
 
     CASE("apply creates, but not a status and not with a uid")
-    CHECK_INT(machine("APPLY", "/m2?fieldManager=x",
-                      "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Machine\nmetadata:\n  name: m2\n"
-                      "  labels: {a: b}\nspec:\n  clusterName: c1\n"),
-              201);
+    CHECK_INT(
+        machine("APPLY", "/m2?fieldManager=x",
+                "apiVersion: cluster.x-k8s.io/v1beta2\nkind: Machine\nmetadata:\n  name: m2\n"
+                "  labels: {a: b}\nspec:\n  clusterName: c1\n  bootstrap: {dataSecretName: b}\n"
+                "  infrastructureRef: {apiGroup: infrastructure.cluster.x-k8s.io, kind: "
+                "DevMachine, name: i}\n"),
+        201);
     CHECK_FIELD("metadata.labels.a", "b");
     CHECK_INT(machine("APPLY", "/m3/status?fieldManager=x",
                       "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\"}"),
               404);
+    CHECK_INT(machine("APPLY", "/m3?fieldManager=x",
+                      "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
+                      "\"metadata\":{\"name\":\"m4\"}}"),
+              400);
     CHECK_INT(machine("APPLY", "/m3?fieldManager=x",
                       "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
                       "\"metadata\":{\"name\":\"m3\",\"uid\":\"u\"}}"),
@@ -390,7 +413,7 @@ static void test_apply(void)
     CASE("apply gives up labels and what is empty then")
     CHECK_INT(machine("APPLY", "/m2?fieldManager=x",
                       "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
-                      "\"metadata\":{\"name\":\"m2\"},\"spec\":{\"clusterName\":\"c1\"}}"),
+                      "\"metadata\":{\"name\":\"m2\"}," SPEC("c1") "}"),
               200);
     CHECK_FIELD("metadata.labels", "<none>");
     CHECK_FIELD("spec.clusterName", "c1");
@@ -853,7 +876,10 @@ static void test_scale(void)
     CHECK_INT(ask("POST /apis/controlplane.cluster.x-k8s.io/v1beta2/namespaces/default/"
                   "kubeadmcontrolplanes",
                   "{\"kind\":\"KubeadmControlPlane\",\"metadata\":{\"name\":\"k\"},\"spec\":"
-                  "{\"replicas\":3}}"),
+                  "{\"replicas\":3,\"version\":\"v1.34.0\",\"machineTemplate\":{\"spec\":{"
+                  "\"infrastructureRef\":{\"apiGroup\":\"infrastructure.cluster.x-k8s.io\","
+                  "\"kind\":\"DevMachineTemplate\",\"name\":\"t\"}}},\"kubeadmConfigSpec\":"
+                  "{\"format\":\"cloud-config\"}}}"),
               201);
     CHECK_INT(ask("MERGE /apis/controlplane.cluster.x-k8s.io/v1beta2/namespaces/default/"
                   "kubeadmcontrolplanes/k/scale",

@@ -99,11 +99,14 @@ static struct pl_api_call request_of(struct pl_arena *a, int k)
     c.name = pl__str_format(a, "m%d", k / 3);
     if (k % 3 == 0) {
         c.verb = PL_API_CREATE;
-        c.body =
-            pl__str_format(a,
-                           "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
-                           "\"metadata\":{\"name\":\"m%d\"},\"spec\":{\"clusterName\":\"new\"}}",
-                           k / 3);
+        c.body = pl__str_format(
+            a,
+            "{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\","
+            "\"metadata\":{\"name\":\"m%d\"},\"spec\":{\"clusterName\":\"new\",\"bootstrap\":{"
+            "\"dataSecretName\":\"b\"},"
+            "\"infrastructureRef\":{\"apiGroup\":\"infrastructure.cluster.x-k8s.io\","
+            "\"kind\":\"DevMachine\",\"name\":\"i\"}}}",
+            k / 3);
     } else if (k % 3 == 1 || k / 3 % 2 == 0) {
         c.verb = PL_API_MERGE;
         c.body = pl__str_format(a, "{\"spec\":{\"clusterName\":\"v%d\"}}", k);
