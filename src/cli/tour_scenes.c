@@ -52,7 +52,7 @@ const struct pl_scene pl__scenes[] = {
             .meta = LABELLED "," OWNED_BY("Cluster", CAPI, "{cluster}")
                     ",\"finalizers\":[\"kubeadm.controlplane.cluster.x-k8s.io\"]",
             .body = "\"spec\":{\"replicas\":3,\"version\":\"v1.34.2\",\"machineTemplate\":{\"spec\":{"
-                    INFRASTRUCTURE_REF("DevMachineTemplate") "}},\"kubeadmConfigSpec\":{}}" },
+                    INFRASTRUCTURE_REF("DevMachineTemplate") "}},\"kubeadmConfigSpec\":{\"format\":\"cloud-config\"}}" },
           { .verb = TOUR_CREATE, .kind = "DevMachineTemplate", .name = "{cluster}",
             .owner = "KubeadmControlPlane/{cluster}-cp",
             .meta = LABELLED "," OWNED_BY("KubeadmControlPlane", CONTROL_PLANE, "{cluster}-cp"),

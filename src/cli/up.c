@@ -104,7 +104,6 @@ struct up {
     enum stage stage;
     uint32_t signals_seen;
     uint64_t started_ms;
-    uint64_t took_ms; /* until the fleet was up */
     uv_signal_t signals[2];
     uv_timer_t drain;
     uv_timer_t again; /* the next look */
@@ -321,13 +320,11 @@ static void tour_goes_on(struct up *u, struct pl_now now)
         end(u);
 }
 
-static struct pl_str status_line(struct up *u, struct pl_now now)
+static struct pl_str status_line(struct up *u)
 {
     struct pl_fleet_counts c = pl__fleet_counts(pl__playground_fleet(u->playground));
     struct pl_str tour = u->tour ? pl__tour_status(u->tour, &u->scratch) : PL_STR("");
 
-    if (c.settled && !u->took_ms)
-        u->took_ms = now.mono_ms - u->started_ms + 1;
     return pl__str_format(
         &u->scratch, "%u Clusters, %u of %u Machines run, %u etcd processes%s%.*s\n\n", c.clusters,
         c.running, c.machines, c.processes, tour.len ? "; " : "", PL_STR_ARG(tour));
@@ -358,7 +355,7 @@ static void turn(void *user)
         }
         if (u->tour)
             tour_goes_on(u, now);
-        pl__view_draw(u->view, u->look, status_line(u, now), now.mono_ms);
+        pl__view_draw(u->view, u->look, status_line(u), now.mono_ms);
         wait_ms = LOOK_AGAIN_MS;
     }
     flush(u);

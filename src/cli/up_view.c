@@ -238,6 +238,7 @@ static struct pl_str draw_below(struct pl_view *v, const struct pl_look *look, s
     struct pl_buf text;
 
     changed = changed < TRANSITIONS_SHOWN ? changed : TRANSITIONS_SHOWN;
+    changed = changed < room * 2 / 3 ? changed : room * 2 / 3;
     if (said + changed + 1 > room)
         said = room > changed + 1 ? room - changed - 1 : 0;
     pl__buf_init(&text, &v->scratch, SIZE_MAX / 4);
@@ -267,7 +268,7 @@ bool pl__view_draw(struct pl_view *v, const struct pl_look *look, struct pl_str 
     pl__arena_reset(&v->scratch);
     status = pl__str_copy(&v->scratch, status);
     struct pl_str tree = draw_tree(v, look);
-    struct pl_str below = draw_below(v, look, height / 2);
+    struct pl_str below = draw_below(v, look, height / 3);
     size_t below_lines = 0;
     for (size_t i = 0; i < below.len; i++)
         below_lines += below.ptr[i] == '\n';

@@ -25,7 +25,7 @@ check() { # NAME COMMAND...
 left_running() {
     local line
     for line in /proc/[0-9]*/cmdline; do
-        tr '\0' ' ' <"$line" 2>/dev/null | grep -qF -- "$work/" && echo "$line"
+        { tr '\0' ' ' <"$line"; } 2>/dev/null | grep -qF -- "$work/" && echo "$line"
     done
 }
 
