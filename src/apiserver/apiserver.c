@@ -5,7 +5,7 @@
 
 #include "apiserver/discovery.h"
 
-enum { STEP_MS_MAX = 60 * 1000, SEGMENTS_MAX = 10 };
+enum { SEGMENTS_MAX = 10 };
 
 /* --- small things that all files use ------------------------------------------------------------- */
 
@@ -345,7 +345,7 @@ static int handle_collection(struct call *c)
 {
     if (is_read(c))
         return c->params.watch ? pl__watch_open(c) : pl__read_list(c);
-    /* What is namespaced is not written without a namespace, but may be deleted in all of them nowhere. */
+    /* What is namespaced is neither written nor deleted without a namespace. */
     if (c->kind->namespaced && c->ns.len == 0)
         return pl__fail_method(c);
     if (method_is(c, "POST"))

@@ -37,7 +37,6 @@ struct pl_apiserver {
     struct pl_arena scratch; /* of one step or one read of a watch */
     int64_t next_expiry_ms;  /* when Events are looked through */
     int64_t next_watch_ms;   /* when the first watch has a bookmark or its end due */
-    int64_t sweep_cluster;   /* where looking through namespaces goes on */
     bool work;               /* the collector has something to do */
     bool compacting;
 };

@@ -32,7 +32,6 @@ struct pl_api_watch {
     struct pl_store_list initial;
     uint64_t cursor;   /* all up to here was told, or is of no concern */
     bool caught_up;    /* nothing of its kind is behind the cursor */
-    uint64_t told;     /* the version of the last bookmark */
     int64_t end_at_ms; /* timeoutSeconds */
     int64_t bookmark_at_ms;
     struct pl_api_watch_owner owner;
@@ -243,7 +242,6 @@ static struct pl_tree *bookmark_of(struct pl_api_watch *w, uint64_t version, boo
 static void queue_bookmark(struct pl_api_watch *w, int64_t now_ms, bool initial_end)
 {
     queue_object(w, "BOOKMARK", bookmark_of(w, w->cursor, initial_end), now_ms);
-    w->told = w->cursor;
     w->bookmark_at_ms = now_ms + w->s->options.bookmark_ms;
 }
 
