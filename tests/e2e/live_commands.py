@@ -199,7 +199,7 @@ def live_selection(t):
         assert f"/{other.name}\n" not in names and other.machines[0] not in names, (selector, names)
     assert live(t, "explain", f"kcp/team/{test.kcp_name}", "-o", "name").stdout.startswith("kubeadmcontrolplane/team/")
     assert live(t, "explain", f"kcp/{test.kcp_name}", "-A", "-o", "name").stdout.startswith("kubeadmcontrolplane/team/")
-    expect(live(t, "describe", "nobody"), 2, error="no Cluster default/nobody at https://")
+    expect(live(t, "describe", "nobody"), 2, error="no Cluster default/nobody at " + t.rig.management.url)
     expect(live(t, "explain", "machine/nobody"), 2, error="no Machine default/nobody at https://")
     expect(live(t, "what-if", "remove", "team/nobody"), 2, error="no Machine team/nobody at https://")
     expect(live(t, "describe", "-n", "kube-system"), 2, error="no Cluster in namespace kube-system")

@@ -54,7 +54,7 @@ NOT_EMBEDDED = {
 WORKLOADS_NOT_EMBEDDED = {
     "workload_certificate_rotates": "client certificates",
     "missing_crd": "an API server without Cluster API's kinds",
-    **{test.__name__: "port-forward through the Node's kubelet" for test, _ in ETCD_TESTS},
+    **{test.__name__: "port-forward through the Node's kubelet" for test, _ in (*ETCD_TESTS, *ACTING_TESTS)},
 }
 
 

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 
 from .proc import free_port, wait_for
-from .servers import BINARY
+from .servers import BINARY, SANITIZERS
 
 
 def fetch(url, token=None, timeout=5):
@@ -46,9 +46,7 @@ class Controller:
             argv.append("--insecure-diagnostics")
         if Controller.verbosity:
             argv += ["-v", str(Controller.verbosity)]
-        # A sanitizer's report must end the process with a code of its own.
-        environment = {"ASAN_OPTIONS": "exitcode=97:detect_leaks=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
-        self.process = rig.supervisor.run(f"plimsoll-{Controller.count}", [*argv, *args], env={**environment, **(env or {})})
+        self.process = rig.supervisor.run(f"plimsoll-{Controller.count}", [*argv, *args], env={**SANITIZERS, **(env or {})})
         if wait:
             self.wait_ready()
 

@@ -21,6 +21,10 @@ ROOT = os.path.dirname(os.path.dirname(E2E))
 CRDS = (os.environ.get("CRD_DIR") or os.path.join(ROOT, "deploy", "crd")).split(":")
 BINARY = os.environ.get("PLIMSOLL") or os.path.join(ROOT, "build", "plimsoll")
 API = os.environ.get("API", "real")
+# The embedded API server by itself (apiserver_main.c), built beside the program.
+APISERVER = os.environ.get("APISERVER") or os.path.join(os.path.dirname(BINARY), "tests", "e2e_apiserver")
+# A sanitizer's report must end the process with a code of its own.
+SANITIZERS = {"ASAN_OPTIONS": "exitcode=97:detect_leaks=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 
 
 def kubeconfig(server, ca_data=None, namespace=None, **user):
@@ -71,7 +75,8 @@ class EmbeddedServer(Server):
         self.tokens = {user: secrets.token_hex(16) for user in ("admin", *tokens)}
         s = rig.supervisor
         os.makedirs(s.path(name), exist_ok=True)
-        self.process = s.run(name, [BINARY, "apiserver", "--port", self.port, "--db", s.path(name, "objects.db")])
+        self.process = s.run(name, [APISERVER, "--listen", f"127.0.0.1:{self.port}", "--db", s.path(name, "objects.db")],
+                             env=SANITIZERS)
         self.admin = Client(self.url, None)
 
     def client(self, user):
