@@ -290,18 +290,77 @@ static struct pl_tree *item_with(struct applying *p, const struct pl_merge_rule 
 
 static void merge_members(struct applying *p, struct pl_tree *target, const struct pl_tree *config);
 
+/* An item of one list, and the one of the other list that it is to be merged with. */
+struct item {
+    struct pl_tree *value;
+    struct item *other; /* NULL: none */
+    bool merged;
+};
+
+static struct item *items_of(struct applying *p, const struct pl_tree *list, size_t *count)
+{
+    size_t i = 0;
+
+    *count = pl__tree_count(list);
+    struct item *items = pl__arena_alloc(p->arena, (*count + 1) * sizeof *items);
+    for (struct pl_tree *v = list->first; v; v = v->next)
+        items[i++] = (struct item){ .value = v };
+    return items;
+}
+
+static void emit(struct applying *p, struct pl_tree *target, struct item *theirs)
+{
+    struct pl_tree *old = theirs->other ? theirs->other->value : NULL;
+
+    theirs->merged = true;
+    if (!old)
+        old = pl__tree_copy(p->arena, theirs->value);
+    else if (old->type == JSON_OBJECT && theirs->value->type == JSON_OBJECT)
+        merge_members(p, old, theirs->value);
+    pl__tree_append(target, old);
+}
+
+/* The place of the next item, from `at` on, that both lists have; `count`: none. */
+static size_t next_shared(const struct item *items, size_t at, size_t count)
+{
+    while (at < count && !items[at].other)
+        at++;
+    return at;
+}
+
+/* Items that both have come in the order of the configuration, the others near where they were: as
+ * structured-merge-diff does it, step by step. */
 static void merge_items(struct applying *p, const struct pl_merge_rule *rule,
                         struct pl_tree *target, const struct pl_tree *config)
 {
-    size_t index;
+    size_t ours_count, theirs_count, o = 0, t = 0, index;
+    struct item *ours = items_of(p, target, &ours_count);
+    struct item *theirs = items_of(p, config, &theirs_count);
 
-    for (const struct pl_tree *item = config->first; item; item = item->next) {
-        struct pl_str step = pl__fields_item_step(p->arena, rule, item);
-        struct pl_tree *same = item_with(p, rule, target, step, &index);
-        if (!same)
-            pl__tree_append(target, pl__tree_copy(p->arena, item));
-        else if (same->type == JSON_OBJECT && item->type == JSON_OBJECT)
-            merge_members(p, same, item);
+    for (size_t i = 0; i < theirs_count; i++) {
+        struct pl_str step = pl__fields_item_step(p->arena, rule, theirs[i].value);
+        if (!item_with(p, rule, target, step, &index))
+            continue;
+        theirs[i].other = &ours[index];
+        ours[index].other = &theirs[i];
+    }
+    target->first = target->last = NULL;
+    while (o < ours_count || t < theirs_count) {
+        struct item *mine = o < ours_count ? &ours[o] : NULL;
+        if (mine && t < theirs_count && mine->other == &theirs[t]) {
+            emit(p, target, &theirs[t++]);
+            o++;
+        } else if (mine && !mine->other) {
+            pl__tree_append(target, mine->value);
+            o++;
+        } else if (mine && next_shared(theirs, t, theirs_count) < theirs_count &&
+                   mine->other != &theirs[next_shared(theirs, t, theirs_count)]) {
+            o++; /* it comes, or came, where the configuration has it */
+        } else {
+            o += mine && mine->other->merged;
+            if (t < theirs_count)
+                emit(p, target, &theirs[t++]);
+        }
     }
 }
 
