@@ -90,6 +90,9 @@ static int take(struct call *c, struct pl_str name, struct pl_str value)
             *(bool *)at = is_true(value);
         else if (rows[i].type == TEXT)
             *(struct pl_str *)at = value;
+        else if (value.len > 1 && value.ptr[0] == '-' &&
+                 pl__str_to_u64((struct pl_str){ value.ptr + 1, value.len - 1 }, (uint64_t *)at))
+            *(uint64_t *)at = 0; /* less than nothing is as if it was not said */
         else if (value.len && !pl__str_to_u64(value, (uint64_t *)at))
             return pl__fail_status(c, 400, "BadRequest",
                                    "strconv.ParseInt: parsing \"%.*s\": invalid syntax",
@@ -98,7 +101,7 @@ static int take(struct call *c, struct pl_str name, struct pl_str value)
     return 0;
 }
 
-/* Every value says the same here: what is unknown is kept. */
+/* What it asks for is done by validate.c. */
 static int check_validation(struct call *c)
 {
     static const char *const known[] = { "", "Ignore", "Strict", "Warn" };

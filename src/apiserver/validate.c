@@ -6,7 +6,7 @@
 #include "apiserver/schema.h"
 #include "base/time.h"
 
-enum { PATTERN_TEXT_MAX = 4096 };
+enum { PATTERN_TEXT_MAX = 4096, UNKNOWN_BYTES_MAX = 4096 };
 
 /* The kind's schema, kept by the server: it is read from YAML once. NULL: the kind is not checked. */
 static const struct pl_tree *schema_of(struct call *c)
@@ -26,9 +26,17 @@ static const struct pl_tree *schema_of(struct call *c)
     return c->s->schemas[index];
 }
 
+static struct pl_str join(struct call *c, struct pl_str path, struct pl_str key)
+{
+    return pl__str_format(c->arena, "%.*s%s%.*s", PL_STR_ARG(path), path.len ? "." : "",
+                          PL_STR_ARG(key));
+}
+
 /* --- pruning ------------------------------------------------------------------------------------- */
 
-static void prune(const struct pl_tree *schema, struct pl_tree *value, bool root)
+/* `unknown` gets the paths of what goes, as messages name them. */
+static void prune(struct call *c, const struct pl_tree *schema, struct pl_tree *value,
+                  struct pl_str path, struct pl_buf *unknown)
 {
     const struct pl_tree *properties = pl__tree_get(schema, PL_STR("properties"));
     const struct pl_tree *others = pl__tree_get(schema, PL_STR("additionalProperties"));
@@ -36,29 +44,54 @@ static void prune(const struct pl_tree *schema, struct pl_tree *value, bool root
 
     if (value->type == JSON_ARRAY) {
         const struct pl_tree *items = pl__tree_get(schema, PL_STR("items"));
-        for (struct pl_tree *item = value->first; items && item; item = item->next)
-            prune(items, item, false);
+        size_t index = 0;
+        for (struct pl_tree *item = value->first; items && item; item = item->next, index++)
+            prune(c, items, item, pl__str_format(c->arena, "%.*s[%zu]", PL_STR_ARG(path), index),
+                  unknown);
     }
     if (value->type != JSON_OBJECT)
         return;
     for (struct pl_tree *member = value->first, *next; member; member = next) {
         const struct pl_tree *known = pl__tree_get(properties, member->key);
         next = member->next;
-        if (root && pl__str_equal(member->key, PL_STR("metadata")))
+        if (path.len == 0 && pl__str_equal(member->key, PL_STR("metadata")))
             continue;
-        if (known || others)
-            prune(known ? known : others, member, false);
-        else if (!keep)
+        if (known || others) {
+            prune(c, known ? known : others, member, join(c, path, member->key), unknown);
+        } else if (!keep) {
+            struct pl_str where = join(c, path, member->key);
+            pl__buf_printf(unknown, "%sunknown field \"%.*s\"", unknown->len ? ", " : "",
+                           PL_STR_ARG(where));
             pl__tree_remove(value, member->key);
+        }
     }
 }
 
-void pl__validate_prune(struct call *c, struct pl_tree *object)
+int pl__validate_prune(struct call *c, struct pl_tree *object)
 {
     const struct pl_tree *schema = schema_of(c);
+    struct pl_str mode = c->params.field_validation;
+    struct pl_buf b;
 
-    if (schema)
-        prune(schema, object, true);
+    if (!schema)
+        return 0;
+    pl__buf_init(&b, c->arena, UNKNOWN_BYTES_MAX);
+    prune(c, schema, object, PL_STR(""), &b);
+    struct pl_str unknown = pl__buf_str(&b);
+    if (unknown.len == 0 || pl__str_equal(mode, PL_STR("Ignore")))
+        return 0;
+    if (!pl__str_equal(mode, PL_STR("Strict"))) {
+        c->answer->warning = unknown;
+        return 0;
+    }
+    if (pl__str_equal(c->request->method, PL_STR("PATCH")))
+        return pl__fail_status(c, 422, "Invalid",
+                               "%s \"%.*s\" is invalid: patch: strict decoding error: %.*s",
+                               c->kind->kind, PL_STR_ARG(c->name), PL_STR_ARG(unknown));
+    return pl__fail_status(c, 400, "BadRequest",
+                           "%s in version \"%s\" cannot be handled as a %s: strict decoding error: "
+                           "%.*s",
+                           c->kind->kind, c->kind->version, c->kind->kind, PL_STR_ARG(unknown));
 }
 
 /* --- checking ------------------------------------------------------------------------------------ */
@@ -173,12 +206,6 @@ static void check_number(struct check *k, const struct pl_tree *schema, const st
                   PL_STR_ARG(value->text), PL_STR_ARG(path), PL_STR_ARG(most->text));
 }
 
-static struct pl_str join(struct check *k, struct pl_str path, struct pl_str key)
-{
-    return pl__str_format(k->c->arena, "%.*s%s%.*s", PL_STR_ARG(path), path.len ? "." : "",
-                          PL_STR_ARG(key));
-}
-
 static void check_object(struct check *k, const struct pl_tree *schema, const struct pl_tree *old,
                          const struct pl_tree *value, struct pl_str path)
 {
@@ -193,11 +220,12 @@ static void check_object(struct check *k, const struct pl_tree *schema, const st
             continue; /* meta.c knows more about that */
         if (known || others)
             check_value(k, known ? known : others, pl__tree_get(old, m->key), m,
-                        join(k, path, m->key));
+                        join(k->c, path, m->key));
     }
     for (const struct pl_tree *r = required ? required->first : NULL; r; r = r->next)
         if (!pl__tree_get(value, r->text))
-            pl__fault(k->c, k->f, "FieldValueRequired", join(k, path, r->text), "Required value");
+            pl__fault(k->c, k->f, "FieldValueRequired", join(k->c, path, r->text),
+                      "Required value");
     if ((int64_t)pl__tree_count(value) < least)
         pl__fault(k->c, k->f, "FieldValueInvalid", path,
                   "Invalid value: %zu: %.*s in body should have at least %lld properties",

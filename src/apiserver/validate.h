@@ -7,8 +7,9 @@
 
 #include "apiserver/internal.h"
 
-/* Takes away what the schema does not know, unless it wants to keep that. metadata stays. */
-void pl__validate_prune(struct call *c, struct pl_tree *object);
+/* Takes away what the schema does not know, unless it wants to keep that; metadata stays. By the request's
+ * fieldValidation that is told in a warning (as by default), or refused: -1 with an answer. */
+int pl__validate_prune(struct call *c, struct pl_tree *object);
 
 /* Adds what is wrong to `f`. What was the same in `old` (NULL: nothing) is let pass, so that an object that
  * became invalid by a newer CRD can still be changed. */

@@ -311,8 +311,8 @@ static int create_object(struct call *c, struct pl_tree *object, bool applied)
 
     if (check_target_namespace(c, pl__tree_get_str(object, "metadata.name")) < 0)
         return -1;
-    pl__validate_prune(c, object);
-    if (pl__meta_prepare_create(c, object) < 0 || pl__meta_validate(c, NULL, object) < 0)
+    if (pl__validate_prune(c, object) < 0 || pl__meta_prepare_create(c, object) < 0 ||
+        pl__meta_validate(c, NULL, object) < 0)
         return -1;
     key = pl__call_key(c);
     int found = pl__api_store_get(c->s->store, c->arena, &key, &row);
@@ -408,9 +408,9 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
     if (object->type != JSON_OBJECT)
         return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
     pl__tree_make(c->arena, object, PL_STR("metadata"));
-    pl__validate_prune(c, object);
-    if (check_identity(c, old, object, how) < 0 || check_version(c, old, object, how) < 0 ||
-        pl__meta_prepare_update(c, old, object) < 0 || pl__meta_validate(c, old, object) < 0)
+    if (pl__validate_prune(c, object) < 0 || check_identity(c, old, object, how) < 0 ||
+        check_version(c, old, object, how) < 0 || pl__meta_prepare_update(c, old, object) < 0 ||
+        pl__meta_validate(c, old, object) < 0)
         return -1;
     if (how != UPDATE_APPLY) {
         struct pl_manager manager = manager_of(c);
@@ -468,6 +468,8 @@ int pl__write_update(struct call *c)
     if (found == 0 && c->kind->put_creates && c->subresource.len == 0) {
         pl__tree_set(pl__tree_make(c->arena, object, PL_STR("metadata")), PL_STR("name"),
                      pl__tree_str(c->arena, c->name));
+        /* Of what does not exist any version is as good as another. */
+        pl__tree_remove(pl__tree_get(object, PL_STR("metadata")), PL_STR("resourceVersion"));
         return create_object(c, object, false);
     }
     if (found == 0)
@@ -757,8 +759,10 @@ static int delete_object(struct call *c, const struct pl_store_row *row, struct 
     bool foreground = pl__str_equal(propagation, PL_STR("Foreground"));
     bool orphan = pl__str_equal(propagation, PL_STR("Orphan"));
     bool changed = false;
+    bool collected = !is_namespace(c->kind) && strcmp(c->kind->plural, "events") != 0;
+    struct pl_tree *before = pl__tree_copy(c->arena, object);
 
-    if (!is_namespace(c->kind) && (!marked || foreground || orphan)) {
+    if (collected && (!marked || foreground || orphan)) {
         changed = set_finalizer(c, object, "foregroundDeletion", foreground);
         changed |= set_finalizer(c, object, "orphan", orphan);
     }
@@ -768,7 +772,10 @@ static int delete_object(struct call *c, const struct pl_store_row *row, struct 
         mark_deleted(c, object);
     if (!pl__meta_ends(c->kind, object))
         return pl__write_store(c, row, object);
-    return pl__write_remove(c, row, object) < 0 ? -1 : 1;
+    /* Without finalizers there was no time in which it was being deleted; except for Pods, which have a grace
+     * period, if only of 0 seconds. */
+    bool unmarked = !marked && !c->kind->delete_answers_object;
+    return pl__write_remove(c, row, unmarked ? before : object) < 0 ? -1 : 1;
 }
 
 int pl__write_delete_background(struct call *c, const struct pl_store_row *row)

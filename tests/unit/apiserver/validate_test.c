@@ -106,6 +106,7 @@ static void test_pruned(void)
     CHECK_INT(call(PL_API_MERGE, NULL,
                    "{\"outside\":1,\"spec\":{\"kept\":{\"a\":[1]},\"bootstrap\":{\"lost\":1}}}"),
               200);
+    CHECK_STR(answer.warning, "unknown field \"spec.bootstrap.lost\", unknown field \"outside\"");
     CHECK(!at("outside"));
     CHECK(at("spec.kept.a"));
     CHECK(at("spec.bootstrap.dataSecretName"));
@@ -114,6 +115,23 @@ static void test_pruned(void)
     struct pl_str before = at("metadata.resourceVersion")->text;
     CHECK_INT(call(PL_API_MERGE, NULL, "{\"outside\":2}"), 200);
     CHECK(pl__str_equal(before, at("metadata.resourceVersion")->text));
+}
+
+static void test_strict(void)
+{
+    CASE("fieldValidation=Strict refuses what would be dropped")
+    struct pl_api_call c = { .cluster = PL_STR("management"),
+                             .verb = PL_API_MERGE,
+                             .group_version = "cluster.x-k8s.io/v1beta2",
+                             .plural = "machines",
+                             .ns = PL_STR("default"),
+                             .name = PL_STR("m"),
+                             .query = PL_STR("fieldValidation=Strict"),
+                             .body = PL_STR("{\"spec\":{\"bootstrap\":{\"lost\":1}}}") };
+    CHECK(pl_apiserver_call(server, &c, now_ms, &arena, &answer) < 0);
+    CHECK_INT(answer.status, 422);
+    c.body = PL_STR("{\"spec\":{\"kept\":2}}");
+    CHECK_INT(pl_apiserver_call(server, &c, now_ms, &arena, &answer), 0);
 }
 
 int main(void)
@@ -127,6 +145,7 @@ int main(void)
     pl_apiserver_cluster_add(server, PL_STR("management"), now_ms);
     test_refused();
     test_pruned();
+    test_strict();
     pl_apiserver_close(server);
     pl__arena_release(&arena);
     return test_end("apiserver/validate");
