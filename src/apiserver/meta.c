@@ -97,6 +97,10 @@ static void validate_name(struct call *c, struct pl_str name, struct faults *f)
     bool namespace_ = pl__str_equal(pl__str(c->kind->plural), PL_STR("namespaces"));
     size_t max = namespace_ ? LABEL_MAX_BYTES : NAME_MAX_BYTES;
 
+    /* An Event's name only has to be one step of a path; the path has seen to that. */
+    if (strcmp(c->kind->plural, "events") == 0 && name.len <= max &&
+        !(name.len && memchr(name.ptr, '/', name.len)))
+        return;
     if (name.len > max)
         pl__fault(c, f, "FieldValueInvalid", PL_STR("metadata.name"),
                   "Invalid value: \"%.*s\": must be no more than %zu characters", PL_STR_ARG(name),
@@ -172,7 +176,7 @@ static bool has_item(const struct pl_tree *list, struct pl_str text)
     return false;
 }
 
-/* Of built-in kinds; those of custom ones may be any name. */
+/* Of the core group's kinds but Events; those of others may be any name. */
 static bool is_full_finalizer(struct pl_str name)
 {
     static const char *const standard[] = { "foregroundDeletion", "orphan", "kubernetes" };
@@ -193,7 +197,8 @@ static void validate_finalizers(struct call *c, const struct pl_tree *old,
     size_t index = 0;
 
     for (const struct pl_tree *i = list ? list->first : NULL; i; i = i->next, index++) {
-        if (!c->kind->custom && !is_full_finalizer(i->text))
+        if (!c->kind->group[0] && strcmp(c->kind->plural, "events") != 0 &&
+            !is_full_finalizer(i->text))
             pl__fault(
                 c, f, "FieldValueInvalid",
                 pl__str_format(c->arena, "metadata.finalizers[%zu]", index),

@@ -408,6 +408,9 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
     if (object->type != JSON_OBJECT)
         return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
     pl__tree_make(c->arena, object, PL_STR("metadata"));
+    /* A patch is told of a stale version before anything else. */
+    if (how == UPDATE_PATCH && check_version(c, old, object, how) < 0)
+        return -1;
     if (pl__validate_prune(c, object) < 0 || check_identity(c, old, object, how) < 0 ||
         check_version(c, old, object, how) < 0 || pl__meta_prepare_update(c, old, object) < 0 ||
         pl__meta_validate(c, old, object) < 0)

@@ -6,6 +6,7 @@
 #include <sys/resource.h>
 
 #include "apiserver/protobuf.h"
+#include "apiserver/tree.h"
 #include "loop/listen.h"
 #include "loop/server.h"
 #include "loop/tunnel.h"
@@ -68,9 +69,12 @@ static void answer(struct pl_front *f, struct pl_server_call *call, const struct
     if (a->retry_after_s > 0)
         pl__server_answer_header(call, "Retry-After",
                                  pl__str_format(&f->arena, "%u", a->retry_after_s));
-    if (a->warning.len > 0)
-        pl__server_answer_header(
-            call, "Warning", pl__str_format(&f->arena, "299 - \"%.*s\"", PL_STR_ARG(a->warning)));
+    if (a->warning.len > 0) {
+        /* Quoted as JSON is: a field's name may hold anything. */
+        struct pl_str text = pl__tree_text(&f->arena, pl__tree_str(&f->arena, a->warning));
+        pl__server_answer_header(call, "Warning",
+                                 pl__str_format(&f->arena, "299 - %.*s", PL_STR_ARG(text)));
+    }
     pl__server_answer(call, a->status, pl__str_copy(&f->arena, a->content_type).ptr, a->body);
 }
 
