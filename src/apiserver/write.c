@@ -408,6 +408,9 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
     if (object->type != JSON_OBJECT)
         return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
     pl__tree_make(c->arena, object, PL_STR("metadata"));
+    if (how == UPDATE_PATCH && !c->kind->custom &&
+        !pl__str_equal(pl__tree_get_str(object, "kind"), pl__tree_get_str(old, "kind")))
+        return pl__fail_status(c, 422, "Invalid", " \"\" is invalid: patch: the kind is another");
     /* A patch is told of a stale version before anything else. */
     if (how == UPDATE_PATCH && check_version(c, old, object, how) < 0)
         return -1;
@@ -420,9 +423,12 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
         pl__managed_update(c->arena, c->kind, &manager, old, object);
     }
     set_version(c, object, row->version);
+    bool ends = pl__meta_ends(c->kind, object);
     /* What changes nothing is not written. */
     if (!pl__tree_equal(old, object) && pl__write_store(c, row, object) < 0)
         return -1;
+    if (ends)
+        set_version(c, object, row->version); /* the last that it had in its life */
     pl__meta_order(c, object);
     return answer(c, 200, object);
 }
@@ -534,8 +540,9 @@ static int apply_new(struct call *c, struct pl_tree *config)
                                                 "uid mismatch: the provided object specified uid "
                                                 "%.*s, and no existing object was found",
                                                 PL_STR_ARG(uid)));
-    if (pl__tree_get_str(config, "metadata.resourceVersion").len)
+    if (pl__tree_get_str(config, "metadata.resourceVersion").len && !c->kind->unconditional_put)
         return pl__fail_modified(c);
+    pl__tree_remove(pl__tree_make(c->arena, config, PL_STR("metadata")), PL_STR("resourceVersion"));
     pl__managed_apply(c->arena, c->kind, &manager, true, NULL, config, &object, conflicts);
     pl__tree_set(pl__tree_make(c->arena, object, PL_STR("metadata")), PL_STR("name"),
                  pl__tree_str(c->arena, c->name));
