@@ -408,7 +408,7 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
     if (object->type != JSON_OBJECT)
         return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
     pl__tree_make(c->arena, object, PL_STR("metadata"));
-    if (how == UPDATE_PATCH && !c->kind->custom &&
+    if (how == UPDATE_PATCH &&
         !pl__str_equal(pl__tree_get_str(object, "kind"), pl__tree_get_str(old, "kind")))
         return pl__fail_status(c, 422, "Invalid", " \"\" is invalid: patch: the kind is another");
     /* A patch is told of a stale version before anything else. */
@@ -540,8 +540,7 @@ static int apply_new(struct call *c, struct pl_tree *config)
                                                 "uid mismatch: the provided object specified uid "
                                                 "%.*s, and no existing object was found",
                                                 PL_STR_ARG(uid)));
-    if (pl__tree_get_str(config, "metadata.resourceVersion").len && !c->kind->unconditional_put)
-        return pl__fail_modified(c);
+    /* Of what does not exist any version is as good as another. */
     pl__tree_remove(pl__tree_make(c->arena, config, PL_STR("metadata")), PL_STR("resourceVersion"));
     pl__managed_apply(c->arena, c->kind, &manager, true, NULL, config, &object, conflicts);
     pl__tree_set(pl__tree_make(c->arena, object, PL_STR("metadata")), PL_STR("name"),
