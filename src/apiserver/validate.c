@@ -345,4 +345,9 @@ void pl__validate_object(struct call *c, const struct pl_tree *old, const struct
 
     if (schema)
         check_value(&k, schema, old, object, PL_STR(""));
+    /* Whatever the schema says: the scale subresource shows it. */
+    int64_t replicas = pl__tree_get_int(object, "spec.replicas", 0);
+    if (c->kind->scale && replicas < 0)
+        pl__fault(c, f, "FieldValueInvalid", PL_STR(".spec.replicas"),
+                  "Invalid value: %lld: should be a non-negative integer", (long long)replicas);
 }
