@@ -50,6 +50,7 @@ NOT_EMBEDDED = {
     "under_its_own_role": "RBAC",
     "live_errors_are_one_line": "TLS and authentication",
     "compaction": "etcd's compaction, done from outside",
+    "acting_deletes": "way to do without a garbage collector, which takes the KCP's template away at the end",
 }
 WORKLOADS_NOT_EMBEDDED = {
     "workload_certificate_rotates": "client certificates",
