@@ -37,6 +37,7 @@
  * list knows more or less than the cache does, the cache is waited for. */
 #include "controller/internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/planted.h"
@@ -615,10 +616,13 @@ static void etcd_send(struct pl_controller *c, struct pl_work *w, const struct p
 static void step_keep(struct pl_work *w, const struct pl_plan *plan)
 {
     const struct pl_step *step = &plan->step;
-    const struct pl_meta *meta =
-        is_of_machine(step->kind) ? &step->machine->meta : (const struct pl_meta *)w->item->object;
+    const struct pl_meta *meta = w->item->object;
     struct pl_act *a = w->act;
 
+    if (is_of_machine(step->kind)) {
+        assert(step->machine); /* core/plan.c never makes such a step without */
+        meta = &step->machine->meta;
+    }
     pl__arena_reset(&a->arena);
     a->step = step->kind;
     a->words = pl__str_copy(&a->arena, plan->shown.step);
@@ -714,8 +718,7 @@ void pl__act(struct pl_controller *c, struct pl_work *w, const struct pl_report 
         pl__queue_add(c, w, a->retry_ms);
         return;
     }
-    if (plan->step.confirm && !PL_PLANTED(ABSENCE_UNCHECKED) &&
-        (!a->confirmed_ms || now_ms - a->confirmed_ms > CONFIRMED_MS)) {
+    if (plan->step.confirm && (!a->confirmed_ms || now_ms - a->confirmed_ms > CONFIRMED_MS)) {
         step_keep(w, plan); /* for what is said when it fails */
         confirm_send(c, w);
         return;

@@ -14,6 +14,7 @@
  *   del       it is being deleted; dried: drained, too; nohook, other: without our hook, with another one
  *   prov      it has no Node      sick     its member has an alarm   learner, nomember, lead, paused
  *   marked    OwnerRemediated says MachineDeleting                   new    newer than the record
+ *   later     made after now, by a clock that is ahead of ours
  *   heir      its remediation-for is the record                      down   its Node is not ready
  *
  *   replicas=N record=NAME orphan (a member without a Machine) external noleader blind (etcd cannot be read)
@@ -90,10 +91,10 @@ static void machine(struct text *t, const struct word *w, const char *rest, int 
     add(t,
         ",{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\",\"metadata\":{\"name\":"
         "\"%s\",\"namespace\":\"default\",\"uid\":\"uid-%s\",\"resourceVersion\":\"7\","
-        "\"creationTimestamp\":\"2026-11-15T01:%02d:00Z\",\"labels\":{\"cluster.x-k8s.io/"
+        "\"creationTimestamp\":\"2026-11-15T0%d:%02d:00Z\",\"labels\":{\"cluster.x-k8s.io/"
         "cluster-name\":\"c\",\"cluster.x-k8s.io/control-plane\":\"\"},\"ownerReferences\":[{"
         "\"kind\":\"KubeadmControlPlane\",\"name\":\"cp\",\"controller\":true}],\"annotations\":{",
-        w->name, w->name, has(f, "new") ? 59 : 10 + i);
+        w->name, w->name, has(f, "later") ? 2 : 1, has(f, "new") ? 59 : 10 + i);
     add(t, "\"x\":\"\"");
     if (!has(f, "nohook"))
         add(t, ",\"" HOOKS "/kcp-cleanup\":\"\"");
@@ -216,11 +217,11 @@ static void snapshot(struct text *t, const char *machines, const char *rest)
         add(t, "}");
     }
     add(t,
-        "},\"spec\":{\"version\":\"v1.%s.0\",\"replicas\":%.*s%s},\"status\":{\"initialization\":{"
+        "},\"spec\":{\"version\":\"v1.%s.0\",\"replicas\":%.1s%s},\"status\":{\"initialization\":{"
         "\"controlPlaneInitialized\":%s},\"conditions\":[{\"type\":\"Initialized\",\"status\":"
         "\"True\",\"reason\":\"I\",\"message\":\"\",\"lastTransitionTime\":"
         "\"2026-11-14T02:00:00Z\"}]}}",
-        has(rest, "old") ? "30" : "34", replicas ? 1 : 1, replicas ? replicas + 9 : "3",
+        has(rest, "old") ? "30" : "34", replicas ? replicas + 9 : "3",
         has(rest, "external") ? ",\"kubeadmConfigSpec\":{\"clusterConfiguration\":{\"etcd\":{"
                                 "\"external\":{\"endpoints\":[\"https://e\"]}}}}"
                               : "",
@@ -414,6 +415,12 @@ static void test_details(void)
     const struct pl_plan *plan;
 
     pl__arena_init(&arena, NULL, 0);
+    CASE("a record is never older than a Machine: it would be taken for one that was served")
+    plan = plan_of(&ctx, &arena, "a b:bad c:later", "");
+    CHECK_STR(plan->step.record,
+              "{\"machine\":\"b\",\"timestamp\":\"2026-11-15T02:12:00Z\",\"retryCount\":0}");
+    pl_context_free(ctx);
+
     CASE("the record that is written, and the retry count that goes on")
     plan = plan_of(&ctx, &arena, "a b:bad c", "");
     CHECK_STR(plan->step.record, "{\"machine\":\"b\",\"timestamp\":\"" NOW "\",\"retryCount\":0}");
