@@ -28,6 +28,8 @@ enum {
     COALESCE_MS = 100,
     SPACING_MS = 2000,
     PERIOD_MS = 30 * 1000,
+    SPREAD_MS = 5, /* for each cluster, at a start: two handshakes and a new key are work ... */
+    SPREAD_MS_MAX = 3000, /* ... that must not come in one turn of the loop for all of them */
     FRESH_MS = 10 * 1000, /* what is older is asked for again before anything is done by it */
     SILENCE_MS =
         2 * 60 * 1000, /* the client has deadlines of its own; this is for when they fail */
@@ -469,6 +471,14 @@ static void look(struct pl_entry *e, struct pl_now now)
         observation_send(e, endpoints, count, now);
 }
 
+/* One cluster alone is asked at once. */
+static uint64_t first_look_delay_ms(struct pl_controller *c)
+{
+    uint64_t spread = (uint64_t)(c->world.entry_count - 1) * SPREAD_MS;
+
+    return spread ? pl__random(c) % (spread < SPREAD_MS_MAX ? spread : SPREAD_MS_MAX) : 0;
+}
+
 void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now)
 {
     struct pl_remote_etcd *r = &e->remote.etcd;
@@ -482,8 +492,8 @@ void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now)
     if (r->secret_id || (!r->view && !is_managed(e)))
         return;
     /* The first look of a connection is waited for: at once. */
-    uint64_t due =
-        r->looked_ms ? later(now.mono_ms + COALESCE_MS, r->looked_ms + SPACING_MS) : now.mono_ms;
+    uint64_t due = r->looked_ms ? later(now.mono_ms + COALESCE_MS, r->looked_ms + SPACING_MS)
+                                : now.mono_ms + first_look_delay_ms(e->controller);
     if (due < r->due_ms)
         due_set(e, due);
 }
