@@ -446,11 +446,15 @@ static void observation_send(struct pl_entry *e, const struct pl_etcd_endpoint *
 /* Nothing to ask until something changes; what was seen is not true of what is there now. */
 static void rest(struct pl_entry *e, struct pl_now now)
 {
+    struct pl_remote_etcd *r = &e->remote.etcd;
+    bool news = r->view || !r->nobody;
+
     due_set(e, UINT64_MAX);
-    if (!e->remote.etcd.view)
-        return;
-    view_drop(e);
-    pl__wake_entry(e->controller, e, now);
+    r->nobody = true;
+    if (r->view)
+        view_drop(e);
+    if (news) /* told once: whoever is woken may ask for a look again */
+        pl__wake_entry(e->controller, e, now);
 }
 
 static void look(struct pl_entry *e, struct pl_now now)
@@ -461,6 +465,7 @@ static void look(struct pl_entry *e, struct pl_now now)
 
     if (e->remote.state == REMOTE_UP && e->remote.nodes_informer.synced)
         count = endpoints_find(e, &endpoints);
+    r->nobody &= count == 0;
     if (!count)
         rest(e, now);
     else if (wants_secret(r, now) && now.mono_ms >= r->secret_due_ms)
@@ -558,7 +563,8 @@ bool pl__remote_etcd_fresh(const struct pl_entry *e, struct pl_now now)
 {
     const struct pl_remote_etcd *r = &e->remote.etcd;
 
-    return r->view && r->seen_ms > r->acted_ms && now.mono_ms - r->answered_ms <= FRESH_MS;
+    return r->view && r->seen_ms > r->acted_ms && r->seen_ms >= r->changed_ms &&
+           now.mono_ms - r->answered_ms <= FRESH_MS;
 }
 
 void pl__remote_etcd_want(struct pl_entry *e, struct pl_now now)

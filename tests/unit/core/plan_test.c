@@ -14,6 +14,7 @@
  *   del       it is being deleted; dried: drained, too; nohook, other: without our hook, with another one
  *   prov      it has no Node      sick     its member has an alarm   learner, nomember, lead, paused
  *   marked    OwnerRemediated says MachineDeleting                   new    newer than the record
+ *   dead      its etcd Pod is not ready: etcd lists the member as ever
  *   later     made after now, by a clock that is ahead of ours
  *   heir      its remediation-for is the record                      down   its Node is not ready
  *
@@ -149,8 +150,9 @@ static void workload(struct text *t, const char *machines, const char *rest)
         for (int k = 0; k < 4; k++)
             add(t,
                 "%s{\"metadata\":{\"name\":\"%s-n-%s\",\"namespace\":\"kube-system\"},\"status\":{"
-                "\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                i || k ? "," : "", pods[k], w.name);
+                "\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+                i || k ? "," : "", pods[k], w.name,
+                k == 3 && has(w.flags, "dead") ? "False" : "True");
     add(t, "]");
     if (has(rest, "external")) {
         add(t, "}]");
@@ -283,6 +285,10 @@ static const struct {
     { "a b:bad,lead c:bad", "", "move etcd leadership from n-b to n-a" },
     { "a:bad b:bad,lead c:bad", "",
       "set OwnerRemediated of Machine a to False, CannotBeRemediated" },
+    { "a b:bad c:dead", "", "set OwnerRemediated of Machine b to False, CannotBeRemediated" },
+    { "a b:bad,marked c:dead", "record=b",
+      "set OwnerRemediated of Machine b to False, CannotBeRemediated" },
+    { "a b:bad c d:dead e", "", "record that the remediation of Machine b begins, retry 0" },
     { "a b:bad c", "record=b", "set OwnerRemediated of Machine b to False, MachineDeleting" },
     { "a b:bad,marked c", "record=b", "delete Machine b" },
     { "a b:bad,marked c", "record=b stale", "wait: a fresh observation of etcd" },
