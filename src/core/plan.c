@@ -625,7 +625,7 @@ static bool others_keep_quorum(struct planner *pl)
     struct pl_remediation_detail *d = &pl->cp->remediation;
     struct pl_members_left left = pl__members_left(pl->cp, is_on_node, d->pick->machine, member_up);
 
-    if (left.healthy >= left.quorum)
+    if (left.healthy >= left.quorum || PL_PLANTED(QUORUM_UNCHECKED))
         return true;
     d->reason = PL_STR("CannotBeRemediated");
     d->message =
