@@ -132,28 +132,9 @@ static bool is_news(struct pl_controller *c, struct pl_act *a, struct pl_str tex
 static void tell(struct pl_controller *c, const struct pl_work *w, const char *reason,
                  struct pl_str text, bool warning)
 {
-    const struct pl_resource *r = &pl__resources[w->resource];
-    const struct pl_meta *meta = w->item->object;
-    struct pl_kevent e = {
-        .api_version = pl__str_format(&c->scratch, "%s/%s", r->group, r->version).ptr,
-        .kind = r->kind,
-        .namespace_ = meta->namespace_,
-        .name = meta->name,
-        .uid = meta->uid,
-        .reason = pl__str(reason),
-        .message = text,
-        .warning = warning,
-        .instance = c->options.identity,
-        .counter = ++c->event_counter,
-    };
+    struct pl_kevent e = { .reason = pl__str(reason), .message = text, .warning = warning };
 
-    c->counts.events_sent++;
-    pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
-                                         .method = "POST",
-                                         .path = pl__kevent_path(&e, &c->scratch),
-                                         .body = pl__kevent_body(&e, c->now, &c->scratch),
-                                         .timeout_ms = STEP_TIMEOUT_MS,
-                                         .waiter = WAITER_EVENT });
+    pl__event_send(c, w->resource, w->item->object, &e, STEP_TIMEOUT_MS);
 }
 
 /* What is not done, and why. */

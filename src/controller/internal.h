@@ -385,6 +385,11 @@ struct pl_work *pl__queue_first(const struct pl_controller *c);
 
 /* --- reconcile.c ------------------------------------------------------------------------------ */
 
+/* Sends an Event about an object; what names the object, this process and the Event is filled in. */
+struct pl_kevent;
+void pl__event_send(struct pl_controller *c, enum pl_resource_id resource,
+                    const struct pl_meta *meta, struct pl_kevent *e, uint32_t timeout_ms);
+
 /* Something of this cluster changed: its control planes and deployments are wanted. */
 void pl__wake_entry(struct pl_controller *c, struct pl_entry *e, struct pl_now now);
 void pl__reconcile(struct pl_controller *c, struct pl_work *w, struct pl_now now);

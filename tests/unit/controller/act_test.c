@@ -5,7 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "fake_api.h"
+#include "finish.h"
 
 #define IN_PROGRESS "controlplane.cluster.x-k8s.io/remediation-in-progress"
 #define REMEDIATION_FOR "controlplane.cluster.x-k8s.io/remediation-for"
@@ -380,15 +380,6 @@ static struct fake_object *machine(struct fake_api *api, int i)
     return fake_find(api, 0, RESOURCE_MACHINES, "default", name);
 }
 
-static void finish(struct fake_api *api)
-{
-    CHECK_INT(api->offences, 0);
-    if (api->offences)
-        printf("    %s\n", api->offence);
-    CHECK_INT(fake_end(api), 0);
-    fake_free(api);
-}
-
 /* Healthy and quiet, with `count` Machines; the member of n0 leads. Nothing is started. */
 static struct fake_api *cluster_of(int count, int leader)
 {
@@ -543,7 +534,7 @@ static void test_remediation(void)
     check_remediated(api);
     CHECK(replacement(api)->annotations &&
           strstr(replacement(api)->annotations, "retryCount\\\":0"));
-    finish(api);
+    fake_finish(api);
 
     CASE("five replicas, the member does not lead")
     api = cluster_of(5, 1);
@@ -553,7 +544,7 @@ static void test_remediation(void)
     CHECK(strstr(world.log, "DELETE alpha-m3\nremove member n3 (asked n1)\n") != NULL);
     CHECK(strstr(world.log, "POST Machine") != NULL);
     CHECK_INT(world.leader_moves, 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("healthy again before anything was done: the mark goes")
     api = cluster_of(1, 0);
@@ -569,7 +560,7 @@ static void test_remediation(void)
     CHECK_STR(pl__str(fake_said(machine(api, 0), "OwnerRemediated")), "-");
     CHECK_STR(pl__str(world.log), "alpha-m0: mark removed\n");
     CHECK(strstr(fake_said(machine(api, 0), "EtcdMemberHealthy"), "True") != NULL);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_refusals(void)
@@ -589,7 +580,7 @@ static void test_refusals(void)
     CHECK(events > 0);
     fake_run(api, 300000);
     CHECK_INT(api->events_posted, events);
-    finish(api);
+    fake_finish(api);
 
     static const struct {
         const char *what;
@@ -618,7 +609,7 @@ static void test_refusals(void)
         mark_unhealthy(api, 0);
         fake_run(api, 60000);
         CHECK_STR(pl__str(world.log), "");
-        finish(api);
+        fake_finish(api);
     }
 }
 
@@ -638,7 +629,7 @@ static void test_crashes(void)
         fake_start(api, &manage);
         play(api, 9);
         check_remediated(api);
-        finish(api);
+        fake_finish(api);
     }
 }
 
@@ -653,7 +644,7 @@ static void test_faults(void)
     mark_unhealthy(api, 0);
     play(api, 8);
     check_remediated(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("every write fails once before, and once after it took effect")
     api = cluster_of(3, 0);
@@ -670,7 +661,7 @@ static void test_faults(void)
     mark_unhealthy(api, 0);
     play(api, 14);
     check_remediated(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("the Machine is refused: what was made for it goes")
     api = cluster_of(3, 0);
@@ -684,7 +675,7 @@ static void test_faults(void)
     world.machine_status = 0;
     play(api, 5);
     CHECK(replacement(api) != NULL);
-    finish(api);
+    fake_finish(api);
 
     CASE("a Machine of that name is somebody else's: the other two may be its own, and stay")
     api = cluster_of(3, 0);
@@ -695,7 +686,7 @@ static void test_faults(void)
     CHECK(strstr(world.log, "POST infrastructure\nPOST config\n") != NULL);
     CHECK(strstr(world.log, "DELETE config") == NULL);
     CHECK(strstr(world.log, "DELETE infrastructure") == NULL);
-    finish(api);
+    fake_finish(api);
 
     CASE("a Machine that the watch has not told of holds everything up")
     api = cluster_of(3, 0);
@@ -710,7 +701,7 @@ static void test_faults(void)
     fake_run(api, 30000);
     CHECK(strstr(world.log, "DELETE") == NULL);
     CHECK(api->faults[0].count < 3);
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- deletion --------------------------------------------------------------------------------------- */
@@ -743,7 +734,7 @@ static void test_deletion(void)
     play(api, 12);
     CHECK_STR(pl__str(world.log), taken_down);
     CHECK(kcp(api) == NULL);
-    finish(api);
+    fake_finish(api);
 
     CASE("tables: an error of the API is said, and taken back")
     api = cluster_of(3, 0);
@@ -761,7 +752,7 @@ static void test_deletion(void)
     CHECK(said);
     fake_run(api, 60000);
     CHECK(strstr(fake_said(kcp(api), "Deleting"), "True WaitingForMachineDeletion") != NULL);
-    finish(api);
+    fake_finish(api);
 
     for (uint32_t n = 1; n <= 9; n++) {
         CASE("tables: the controller ends after step %u", n)
@@ -776,7 +767,7 @@ static void test_deletion(void)
         fake_start(api, &manage);
         play(api, 14);
         CHECK_STR(pl__str(world.log), taken_down);
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("cluster-api-1.12: hooks and Machines, all of them")
@@ -794,7 +785,7 @@ static void test_deletion(void)
                                   "DELETE alpha-m2\n"
                                   "alpha-cp: finalizer dropped\n");
     CHECK(kcp(api) == NULL);
-    finish(api);
+    fake_finish(api);
 }
 
 int main(void)
