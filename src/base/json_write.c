@@ -348,14 +348,14 @@ void pl__json_write_key(struct pl_json_writer *w, const char *key)
     pl__json_write_key_str(w, pl__str(key));
 }
 
-void pl__json_write_key_str(struct pl_json_writer *w, struct pl_str name)
+void pl__json_write_key_str(struct pl_json_writer *w, struct pl_str key)
 {
     assert(w->depth > 0 && !in_array(w) && !w->after_key);
     start_member(w);
-    if (w->format == JSON_AS_YAML && is_plain_scalar(name))
-        pl__buf_add(w->out, name);
+    if (w->format == JSON_AS_YAML && is_plain_scalar(key))
+        pl__buf_add(w->out, key);
     else
-        add_quoted(w->out, name, w->format == JSON_AS_YAML);
+        add_quoted(w->out, key, w->format == JSON_AS_YAML);
     pl__buf_add_char(w->out, ':');
     if (w->format == JSON_PRETTY)
         pl__buf_add_char(w->out, ' ');

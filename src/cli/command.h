@@ -163,6 +163,10 @@ bool pl__cli_given(const struct pl_cli *cli, enum pl_option_id id);
 int pl__cli_seconds(struct pl_cli *cli, enum pl_option_id id, uint32_t max, const char *max_text,
                     uint32_t *seconds);
 
+/* The Cluster that the first word names, by name or namespace/name, and the namespace: the word's, else that
+ * of -n. Empty: not said. */
+void pl__cli_cluster(const struct pl_cli *cli, struct pl_str *namespace_, struct pl_str *cluster);
+
 /* True when `-o` has this value. */
 bool pl__cli_output_is(const struct pl_cli *cli, const char *format);
 

@@ -92,3 +92,14 @@ void pl__data_missing(struct pl_data *data, const struct pl_report *report)
     }
     pl__data_end_array(data);
 }
+
+void pl__data_quorum(struct pl_data *data, const char *key, const struct pl_quorum *quorum)
+{
+    pl__data_object(data, key);
+    pl__data_int(data, "members", quorum->members);
+    pl__data_int(data, "voters", quorum->voters);
+    pl__data_int(data, "healthy", quorum->healthy);
+    pl__data_int(data, "quorum", quorum->quorum);
+    pl__data_int(data, "tolerance", quorum->tolerance);
+    pl__data_end_object(data);
+}

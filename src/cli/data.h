@@ -27,6 +27,7 @@ void pl__data_object(struct pl_data *data, const char *key);
 void pl__data_end_array(struct pl_data *data);
 void pl__data_end_object(struct pl_data *data);
 
+void pl__data_quorum(struct pl_data *data, const char *key, const struct pl_quorum *quorum);
 void pl__data_evidence(struct pl_data *data, const struct pl_verdict *verdict);
 void pl__data_missing(struct pl_data *data, const struct pl_report *report);
 

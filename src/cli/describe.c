@@ -298,20 +298,6 @@ static int follow(struct pl_describe *d, struct pl_judge *judge)
 
 /* --- running ------------------------------------------------------------------------------------- */
 
-static void take_cluster(struct pl_describe *d)
-{
-    const struct pl_words *words = &d->cli->args.words;
-
-    if (pl__cli_given(d->cli, OPT_NAMESPACE))
-        d->namespace_ = pl__str(d->cli->args.value[OPT_NAMESPACE]);
-    if (words->count == 0)
-        return;
-    const char *slash = strchr(words->items[0], '/');
-    d->cluster = pl__str(slash ? slash + 1 : words->items[0]);
-    if (slash)
-        d->namespace_ = (struct pl_str){ words->items[0], (size_t)(slash - words->items[0]) };
-}
-
 static int run(struct pl_cli *cli)
 {
     const struct pl_words *words = &cli->args.words;
@@ -325,7 +311,7 @@ static int run(struct pl_cli *cli)
                              .wide = pl__cli_output_is(cli, "wide"),
                              .show_conditions = pl__cli_given(cli, OPT_SHOW_CONDITIONS) };
 
-    take_cluster(&d);
+    pl__cli_cluster(cli, &d.namespace_, &d.cluster);
     pl__arena_init(&scratch, NULL, 0);
     struct pl_live_wanted wanted = { .cluster = d.cluster,
                                      .namespace_ = d.cluster.len ? d.namespace_ : PL_STR("") };

@@ -399,8 +399,6 @@ static void write_members(const struct view *v, struct pl_data *data)
 
 static void write_known(const struct view *v, struct pl_data *data)
 {
-    const struct pl_quorum *q = &v->o.quorum;
-
     pl__data_str(data, "endpoint", v->o.view->endpoint);
     if (v->o.view->observed_ms) {
         struct pl_buf time;
@@ -411,13 +409,7 @@ static void write_known(const struct view *v, struct pl_data *data)
     if (v->o.view->leader)
         write_id(v, data, "leader", v->o.view->leader);
     write_members(v, data);
-    pl__data_object(data, "quorum");
-    pl__data_int(data, "members", q->members);
-    pl__data_int(data, "voters", q->voters);
-    pl__data_int(data, "healthy", q->healthy);
-    pl__data_int(data, "quorum", q->quorum);
-    pl__data_int(data, "tolerance", q->tolerance);
-    pl__data_end_object(data);
+    pl__data_quorum(data, "quorum", &v->o.quorum);
     write_names(data, "membersWithoutMachine", v->o.stray_members, v->o.stray_member_count);
     write_names(data, "machinesWithoutMember", v->o.bare_machines, v->o.bare_machine_count);
     write_names(data, "nodesWithoutMachine", v->o.bare_nodes, v->o.bare_node_count);
@@ -532,21 +524,6 @@ static int show_all(struct view *v, struct pl_judge *judge)
     return got;
 }
 
-/* CLUSTER stands first, unless the first word is a file of a command line with -f. */
-static void take_cluster(struct view *v)
-{
-    const struct pl_words *words = &v->cli->args.words;
-
-    if (pl__cli_given(v->cli, OPT_NAMESPACE))
-        v->namespace_ = pl__str(v->cli->args.value[OPT_NAMESPACE]);
-    if (words->count == 0)
-        return;
-    const char *slash = strchr(words->items[0], '/');
-    v->cluster = pl__str(slash ? slash + 1 : words->items[0]);
-    if (slash)
-        v->namespace_ = (struct pl_str){ words->items[0], (size_t)(slash - words->items[0]) };
-}
-
 static int run(struct pl_cli *cli)
 {
     const struct pl_words *words = &cli->args.words;
@@ -561,7 +538,7 @@ static int run(struct pl_cli *cli)
                                   "lists them");
     if (pl__cli_output_is(cli, "wide"))
         cli->term.width = SIZE_MAX;
-    take_cluster(&v);
+    pl__cli_cluster(cli, &v.namespace_, &v.cluster);
     struct pl_live_wanted wanted = { .cluster = v.cluster, .namespace_ = v.namespace_ };
     if (pl__cli_given(cli, OPT_TRACE)) {
         if (files)

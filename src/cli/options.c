@@ -222,3 +222,17 @@ int pl__cli_seconds(struct pl_cli *cli, enum pl_option_id id, uint32_t max, cons
     *seconds = (uint32_t)value;
     return 0;
 }
+
+void pl__cli_cluster(const struct pl_cli *cli, struct pl_str *namespace_, struct pl_str *cluster)
+{
+    const struct pl_words *words = &cli->args.words;
+
+    if (pl__cli_given(cli, OPT_NAMESPACE))
+        *namespace_ = pl__str(cli->args.value[OPT_NAMESPACE]);
+    if (words->count == 0)
+        return;
+    const char *slash = strchr(words->items[0], '/');
+    *cluster = pl__str(slash ? slash + 1 : words->items[0]);
+    if (slash)
+        *namespace_ = (struct pl_str){ words->items[0], (size_t)(slash - words->items[0]) };
+}

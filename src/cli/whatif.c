@@ -243,17 +243,6 @@ static void print_text(struct what_if *w)
 
 /* --- for programs ------------------------------------------------------------------------------ */
 
-static void write_quorum(struct pl_data *data, const char *key, const struct pl_quorum *quorum)
-{
-    pl__data_object(data, key);
-    pl__data_int(data, "members", quorum->members);
-    pl__data_int(data, "voters", quorum->voters);
-    pl__data_int(data, "healthy", quorum->healthy);
-    pl__data_int(data, "quorum", quorum->quorum);
-    pl__data_int(data, "tolerance", quorum->tolerance);
-    pl__data_end_object(data);
-}
-
 static void write_etcd(struct pl_data *data, const struct pl_what_if *answer)
 {
     pl__data_object(data, "etcd");
@@ -263,8 +252,8 @@ static void write_etcd(struct pl_data *data, const struct pl_what_if *answer)
         pl__data_str(data, "member", answer->member);
         pl__data_bool(data, "memberIsLeader", answer->member_is_leader);
         pl__data_str(data, "leadershipTo", answer->leadership_to);
-        write_quorum(data, "before", &answer->before);
-        write_quorum(data, "after", &answer->after);
+        pl__data_quorum(data, "before", &answer->before);
+        pl__data_quorum(data, "after", &answer->after);
         pl__data_bool(data, "keepsQuorum", answer->keeps_quorum);
     }
     pl__data_end_object(data);

@@ -37,6 +37,7 @@
  * list knows more or less than the cache does, the cache is waited for. */
 #include "controller/internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 
 #include "base/planted.h"
@@ -131,28 +132,9 @@ static bool is_news(struct pl_controller *c, struct pl_act *a, struct pl_str tex
 static void tell(struct pl_controller *c, const struct pl_work *w, const char *reason,
                  struct pl_str text, bool warning)
 {
-    const struct pl_resource *r = &pl__resources[w->resource];
-    const struct pl_meta *meta = w->item->object;
-    struct pl_kevent e = {
-        .api_version = pl__str_format(&c->scratch, "%s/%s", r->group, r->version).ptr,
-        .kind = r->kind,
-        .namespace_ = meta->namespace_,
-        .name = meta->name,
-        .uid = meta->uid,
-        .reason = pl__str(reason),
-        .message = text,
-        .warning = warning,
-        .instance = c->options.identity,
-        .counter = ++c->event_counter,
-    };
+    struct pl_kevent e = { .reason = pl__str(reason), .message = text, .warning = warning };
 
-    c->counts.events_sent++;
-    pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
-                                         .method = "POST",
-                                         .path = pl__kevent_path(&e, &c->scratch),
-                                         .body = pl__kevent_body(&e, c->now, &c->scratch),
-                                         .timeout_ms = STEP_TIMEOUT_MS,
-                                         .waiter = WAITER_EVENT });
+    pl__event_send(c, w->resource, w->item->object, &e, STEP_TIMEOUT_MS);
 }
 
 /* What is not done, and why. */
@@ -615,10 +597,13 @@ static void etcd_send(struct pl_controller *c, struct pl_work *w, const struct p
 static void step_keep(struct pl_work *w, const struct pl_plan *plan)
 {
     const struct pl_step *step = &plan->step;
-    const struct pl_meta *meta =
-        is_of_machine(step->kind) ? &step->machine->meta : (const struct pl_meta *)w->item->object;
+    const struct pl_meta *meta = w->item->object;
     struct pl_act *a = w->act;
 
+    if (is_of_machine(step->kind)) {
+        assert(step->machine); /* core/plan.c never makes such a step without */
+        meta = &step->machine->meta;
+    }
     pl__arena_reset(&a->arena);
     a->step = step->kind;
     a->words = pl__str_copy(&a->arena, plan->shown.step);
@@ -714,8 +699,7 @@ void pl__act(struct pl_controller *c, struct pl_work *w, const struct pl_report 
         pl__queue_add(c, w, a->retry_ms);
         return;
     }
-    if (plan->step.confirm && !PL_PLANTED(ABSENCE_UNCHECKED) &&
-        (!a->confirmed_ms || now_ms - a->confirmed_ms > CONFIRMED_MS)) {
+    if (plan->step.confirm && (!a->confirmed_ms || now_ms - a->confirmed_ms > CONFIRMED_MS)) {
         step_keep(w, plan); /* for what is said when it fails */
         confirm_send(c, w);
         return;

@@ -248,11 +248,17 @@ static void existing_answer(struct pl_controller *c, struct pl_work *w, struct p
     case EXISTING_DELETING:
         pl__act_later(c, w, GONE_RETRY_MS);
         break;
-    case EXISTING_FOREIGN:
-        give_up(c, w,
-                pl__str_format(&c->scratch, "%.*s is there and is not ours",
-                               PL_STR_ARG(pl__replacement_object_path(&s->r, s->object))));
+    case EXISTING_FOREIGN: {
+        struct pl_str why =
+            pl__str_format(&c->scratch, "%.*s is there and is not ours",
+                           PL_STR_ARG(pl__replacement_object_path(&s->r, s->object)));
+        /* A Machine of that name has the other two, made by us or not: they are not ours to delete. */
+        if (s->object == REPLACE_MACHINE)
+            pl__act_failed(c, w, 0, why);
+        else
+            give_up(c, w, why);
         break;
+    }
     }
 }
 

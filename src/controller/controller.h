@@ -52,8 +52,9 @@ struct pl_controller_options {
     const char *cluster_selector; /* only Clusters with these labels, percent-encoded; NULL: all */
     bool connect_on_request; /* to no workload cluster before pl_controller_connect() names it */
     bool dry_run;            /* hand out no writes; log them */
-    uint32_t stop_after_step; /* for tests: stop when so many steps of acting were answered; 0: never */
-    bool reads_only; /* keep the world up to date, reconcile nothing: for reading commands */
+    uint32_t
+        stop_after_step; /* for tests: stop when so many steps of acting were answered; 0: never */
+    bool reads_only;     /* keep the world up to date, reconcile nothing: for reading commands */
     uint32_t grace_period_s; /* remote conditions; 0: 300 */
     uint32_t sync_period_s;  /* every object again after this long; 0: 600 */
     bool leader_elect;

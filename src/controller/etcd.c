@@ -28,6 +28,8 @@ enum {
     COALESCE_MS = 100,
     SPACING_MS = 2000,
     PERIOD_MS = 30 * 1000,
+    SPREAD_MS = 5, /* for each cluster, at a start: two handshakes and a new key are work ... */
+    SPREAD_MS_MAX = 3000, /* ... that must not come in one turn of the loop for all of them */
     FRESH_MS = 10 * 1000, /* what is older is asked for again before anything is done by it */
     SILENCE_MS =
         2 * 60 * 1000, /* the client has deadlines of its own; this is for when they fail */
@@ -444,11 +446,15 @@ static void observation_send(struct pl_entry *e, const struct pl_etcd_endpoint *
 /* Nothing to ask until something changes; what was seen is not true of what is there now. */
 static void rest(struct pl_entry *e, struct pl_now now)
 {
+    struct pl_remote_etcd *r = &e->remote.etcd;
+    bool news = r->view || !r->nobody;
+
     due_set(e, UINT64_MAX);
-    if (!e->remote.etcd.view)
-        return;
-    view_drop(e);
-    pl__wake_entry(e->controller, e, now);
+    r->nobody = true;
+    if (r->view)
+        view_drop(e);
+    if (news) /* told once: whoever is woken may ask for a look again */
+        pl__wake_entry(e->controller, e, now);
 }
 
 static void look(struct pl_entry *e, struct pl_now now)
@@ -459,6 +465,7 @@ static void look(struct pl_entry *e, struct pl_now now)
 
     if (e->remote.state == REMOTE_UP && e->remote.nodes_informer.synced)
         count = endpoints_find(e, &endpoints);
+    r->nobody &= count == 0;
     if (!count)
         rest(e, now);
     else if (wants_secret(r, now) && now.mono_ms >= r->secret_due_ms)
@@ -467,6 +474,14 @@ static void look(struct pl_entry *e, struct pl_now now)
         due_set(e, r->secret_due_ms);
     else
         observation_send(e, endpoints, count, now);
+}
+
+/* One cluster alone is asked at once. */
+static uint64_t first_look_delay_ms(struct pl_controller *c)
+{
+    uint64_t spread = (uint64_t)(c->world.entry_count - 1) * SPREAD_MS;
+
+    return spread ? pl__random(c) % (spread < SPREAD_MS_MAX ? spread : SPREAD_MS_MAX) : 0;
 }
 
 void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now)
@@ -482,8 +497,8 @@ void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now)
     if (r->secret_id || (!r->view && !is_managed(e)))
         return;
     /* The first look of a connection is waited for: at once. */
-    uint64_t due =
-        r->looked_ms ? later(now.mono_ms + COALESCE_MS, r->looked_ms + SPACING_MS) : now.mono_ms;
+    uint64_t due = r->looked_ms ? later(now.mono_ms + COALESCE_MS, r->looked_ms + SPACING_MS)
+                                : now.mono_ms + first_look_delay_ms(e->controller);
     if (due < r->due_ms)
         due_set(e, due);
 }
@@ -548,7 +563,8 @@ bool pl__remote_etcd_fresh(const struct pl_entry *e, struct pl_now now)
 {
     const struct pl_remote_etcd *r = &e->remote.etcd;
 
-    return r->view && r->seen_ms > r->acted_ms && now.mono_ms - r->answered_ms <= FRESH_MS;
+    return r->view && r->seen_ms > r->acted_ms && r->seen_ms >= r->changed_ms &&
+           now.mono_ms - r->answered_ms <= FRESH_MS;
 }
 
 void pl__remote_etcd_want(struct pl_entry *e, struct pl_now now)

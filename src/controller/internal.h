@@ -219,11 +219,13 @@ struct pl_remote_etcd {
     uint64_t trusted_ms; /* when its CA was handed out; 0: not yet */
     bool renew;          /* TLS failed with it, or the Secret changed: to be read again */
     bool again;          /* something changed while the call is under way */
+    bool nobody;         /* there was nobody to ask at the last look */
     char *answered_by;   /* the Node of who answered last */
 
     /* Acting. What is known counts only if asking for it began after the last thing that was done. */
     uint64_t seen_ms;      /* when the call began that brought the view; 0: none */
     uint64_t answered_ms;  /* when it was answered */
+    uint64_t changed_ms;   /* when a Node or a Pod changed last: then etcd may have, too */
     uint64_t acted_ms;     /* when the last thing was done that changes members or Machines */
     bool awaited;          /* somebody waits for the next answer, whatever it says */
     uint64_t act_id;       /* a call that changes something is under way; 0: none */
@@ -382,6 +384,11 @@ void pl__queue_remove(struct pl_controller *c, struct pl_work *w);
 struct pl_work *pl__queue_first(const struct pl_controller *c);
 
 /* --- reconcile.c ------------------------------------------------------------------------------ */
+
+/* Sends an Event about an object; what names the object, this process and the Event is filled in. */
+struct pl_kevent;
+void pl__event_send(struct pl_controller *c, enum pl_resource_id resource,
+                    const struct pl_meta *meta, struct pl_kevent *e, uint32_t timeout_ms);
 
 /* Something of this cluster changed: its control planes and deployments are wanted. */
 void pl__wake_entry(struct pl_controller *c, struct pl_entry *e, struct pl_now now);

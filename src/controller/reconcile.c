@@ -431,23 +431,37 @@ static void transition_log(struct pl_controller *c, const struct pl_object *o,
            { "stored", pl__str(pl_status_name(v->stored_status)) });
 }
 
-/* Kubernetes Events tell of changed verdicts on what people look at: control planes and deployments. */
-static void transition_event(struct pl_controller *c, enum pl_resource_id resource,
-                             const struct pl_meta *meta, const struct pl_object *o,
-                             const struct pl_verdict *v)
+void pl__event_send(struct pl_controller *c, enum pl_resource_id resource,
+                    const struct pl_meta *meta, struct pl_kevent *e, uint32_t timeout_ms)
 {
     const struct pl_resource *r = &pl__resources[resource];
+
+    e->api_version = pl__str_format(&c->scratch, "%s/%s", r->group, r->version).ptr;
+    e->kind = r->kind;
+    e->namespace_ = meta->namespace_;
+    e->name = meta->name;
+    e->uid = meta->uid;
+    e->instance = c->options.identity;
+    e->counter = ++c->event_counter;
+    c->counts.events_sent++;
+    pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
+                                         .method = "POST",
+                                         .path = pl__kevent_path(e, &c->scratch),
+                                         .body = pl__kevent_body(e, c->now, &c->scratch),
+                                         .timeout_ms = timeout_ms,
+                                         .waiter = WAITER_EVENT });
+}
+
+/* Kubernetes Events tell of changed verdicts on what people look at: control planes and deployments. */
+static void transition_event(struct pl_controller *c, enum pl_resource_id resource,
+                             const struct pl_meta *meta, const struct pl_verdict *v)
+{
     bool bad = v->negative ? v->status == PL_STATUS_TRUE : v->status != PL_STATUS_TRUE;
 
     if (resource == RESOURCE_MACHINES || v->status == v->stored_status ||
         (v->stored_status == PL_STATUS_NONE && !bad))
         return;
     struct pl_kevent e = {
-        .api_version = pl__str_format(&c->scratch, "%s/%s", r->group, r->version).ptr,
-        .kind = r->kind,
-        .namespace_ = o->namespace_,
-        .name = o->name,
-        .uid = meta->uid,
         .type = v->type,
         .before = v->stored_status,
         .after = v->status,
@@ -455,16 +469,8 @@ static void transition_event(struct pl_controller *c, enum pl_resource_id resour
         .reason = v->reason,
         .message = v->message,
         .row = v->row,
-        .instance = c->options.identity,
-        .counter = ++c->event_counter,
     };
-    c->counts.events_sent++;
-    pl__request(c, &(struct pl_request){ .type = ACTION_REQUEST,
-                                         .method = "POST",
-                                         .path = pl__kevent_path(&e, &c->scratch),
-                                         .body = pl__kevent_body(&e, c->now, &c->scratch),
-                                         .timeout_ms = WRITE_TIMEOUT_MS,
-                                         .waiter = WAITER_EVENT });
+    pl__event_send(c, resource, meta, &e, WRITE_TIMEOUT_MS);
 }
 
 /* One reconcile's writing: what flaps must not flood the API server. */
@@ -611,7 +617,7 @@ static void object_handle(struct pl_controller *c, struct pl_work *w, const stru
         if (is_ours(c, &o->verdicts[i]) && differs(&o->verdicts[i])) {
             transition_log(c, o, &o->verdicts[i]);
             if (w->failures == 0) /* told once, not with every try */
-                transition_event(c, resource, meta, o, &o->verdicts[i]);
+                transition_event(c, resource, meta, &o->verdicts[i]);
         }
     }
     item->write_id = apply(c, w, o, resource, item);

@@ -66,6 +66,7 @@ static void changed(struct pl_entry *e)
 /* Nodes or Pods are others than they were; then etcd may be, too. */
 static void objects_changed(struct pl_entry *e)
 {
+    e->remote.etcd.changed_ms = e->controller->now.mono_ms;
     pl__remote_etcd_changed(e, e->controller->now);
     changed(e);
 }

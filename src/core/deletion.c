@@ -184,9 +184,8 @@ static void names_of_machines(struct pl_pass *p, const struct pl_control_plane *
     step->deleted = names;
 }
 
-static void step_fill(struct pl_pass *p, struct pl_control_plane *cp,
-                      const struct pl_rule *rule, const struct pl_machine *next,
-                      struct pl_deletion *step)
+static void step_fill(struct pl_pass *p, struct pl_control_plane *cp, const struct pl_rule *rule,
+                      const struct pl_machine *next, struct pl_deletion *step)
 {
     cp->deletion.action = (enum pl_deletion_action)rule->action;
     cp->deletion.next = next;
@@ -208,9 +207,9 @@ static void step_fill(struct pl_pass *p, struct pl_control_plane *cp,
 }
 
 /* What the next Machine's etcd member means for the deletion. NULL, or what evidence is missing. */
-static const char *member_facts(const struct pl_control_plane *cp,
-                                struct pl_deleting_facts *f, const struct pl_machine **next,
-                                struct pl_str *error, struct pl_deletion *step)
+static const char *member_facts(const struct pl_control_plane *cp, struct pl_deleting_facts *f,
+                                const struct pl_machine **next, struct pl_str *error,
+                                struct pl_deletion *step)
 {
     bool wants_etcd = cp->kcp->etcd_managed && cp->machine_count > 1;
     bool initialized = cp->kcp->initialized;

@@ -110,8 +110,9 @@ int pl__etcd_overview(const struct pl_snapshot *s, const struct pl_kcp *kcp,
     if (!o->managed)
         return 0;
     o->unknown = pl__etcd_unknown(&p, cp, &o->missing);
-    if (cp->workload && cp->workload->etcd.present)
-        o->view = &cp->workload->etcd;
+    if (!cp->workload || !cp->workload->etcd.present)
+        return 0;
+    o->view = &cp->workload->etcd;
     if (o->unknown.len)
         return 0;
     rows_fill(arena, cp, o);

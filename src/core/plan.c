@@ -169,8 +169,9 @@ static bool member_up(const struct pl_control_plane *cp, const struct pl_etcd_me
 {
     const struct pl_machine_state *host = pl__machine_on_node(cp, member->name);
 
+    /* etcd lists a member whose process is dead as before, without any complaint: its Pod tells. */
     if (pl__member_healthy_by_machine(cp, member))
-        return true;
+        return !host || host->verdicts[COND_ETCD_POD].status != PL_STATUS_FALSE;
     return host && !member->is_learner && !has_alarm(&cp->workload->etcd, member->id) &&
            held_by_hook_and_up(cp, host->machine);
 }
@@ -585,8 +586,7 @@ static void refuse(struct planner *pl)
     struct pl_str why = d->message;
 
     if (quorum) {
-        struct pl_members_left left =
-            pl__members_left(pl->cp, is_on_node, m, pl__member_healthy_by_machine);
+        struct pl_members_left left = pl__members_left(pl->cp, is_on_node, m, member_up);
         why = FORMAT(pl, "removing it would leave %u of %u voters healthy, quorum %u", left.healthy,
                      left.count, left.quorum);
     }
@@ -618,6 +618,23 @@ static struct pl_str record_text(struct planner *pl, const struct pl_record *r)
     return pl__buf_str(&text);
 }
 
+/* Step 8 once more, now that it counts, and with what Pods tell. If it does not hold, it is refused in the
+ * same words. */
+static bool others_keep_quorum(struct planner *pl)
+{
+    struct pl_remediation_detail *d = &pl->cp->remediation;
+    struct pl_members_left left = pl__members_left(pl->cp, is_on_node, d->pick->machine, member_up);
+
+    if (left.healthy >= left.quorum || PL_PLANTED(QUORUM_UNCHECKED))
+        return true;
+    d->reason = PL_STR("CannotBeRemediated");
+    d->message =
+        PL_STR("KubeadmControlPlane can't remediate this Machine because this could result "
+               "in etcd loosing quorum");
+    refuse(pl);
+    return false;
+}
+
 /* All checks of step 8 hold on this very observation. What is first: leadership, for it can be undone; the
  * record, so that whoever comes after us knows of this Machine and of no other; the mark; the deletion. */
 static void remediate(struct planner *pl)
@@ -627,6 +644,8 @@ static void remediate(struct planner *pl)
 
     if (pl->cp->kcp->etcd_managed && pl->cp->kcp->initialized) {
         if (!etcd_known(pl))
+            return;
+        if (!others_keep_quorum(pl))
             return;
         const struct pl_etcd_member *member = pl__member_of(pl->cp, m);
         if (member && !PL_PLANTED(LEADERSHIP_KEPT) && !leads_not(pl, member, d->candidate))

@@ -124,6 +124,26 @@ static void record_facts(struct pl_pass *p, const struct pl_control_plane *cp, s
 
 /* --- steps 6 and 7 --------------------------------------------------------------------------- */
 
+/* Now; but not before any Machine was made, and after every earlier record that still has its Machine. By a
+ * clock behind the API server's, or set back, the record would else look as if a replacement had come since,
+ * and be dropped and written again without end; and the replacement's name is made from it. */
+static int64_t record_time_ms(const struct pl_pass *p, const struct pl_control_plane *cp)
+{
+    int64_t ms = p->snapshot->now_ms;
+
+    for (size_t i = 0; i < cp->machine_count; i++) {
+        const struct pl_meta *meta = &cp->machines[i].machine->meta;
+        struct pl_record earlier = { 0 };
+        if (meta->created_ms > ms)
+            ms = meta->created_ms;
+        if (meta->annotations.remediation_for.len &&
+            pl__record_read(p->arena, meta->annotations.remediation_for, &earlier) &&
+            earlier.timestamp_ms / 1000 >= ms / 1000) /* it is written in whole seconds */
+            ms = earlier.timestamp_ms + 1000;
+    }
+    return ms;
+}
+
 static void retry_facts(struct pl_pass *p, const struct pl_control_plane *cp, struct decision *d,
                         struct pl_remediation_facts *f)
 {
@@ -135,7 +155,7 @@ static void retry_facts(struct pl_pass *p, const struct pl_control_plane *cp, st
     struct pl_record last = { 0 };
 
     d->record = (struct pl_record){ .machine = d->pick->machine->meta.name,
-                                    .timestamp_ms = p->snapshot->now_ms };
+                                    .timestamp_ms = record_time_ms(p, cp) };
     if (text.len == 0)
         return;
     if (!pl__record_read(p->arena, text, &last)) {

@@ -146,22 +146,42 @@ static int tls_flush(struct etcd_link *link)
     return 0;
 }
 
-/* All of gRPC's frames that are there, as few records and few writes as it takes. */
+static int tls_take(struct etcd_link *link, const uint8_t *bytes, size_t size)
+{
+    if (pl__etcd_tls_write(link->tls, bytes, size) == 0)
+        return 0;
+    if (tls_flush(link) < 0)
+        return -1;
+    if (pl__etcd_tls_write(link->tls, bytes, size) == 0)
+        return 0;
+    link_cut(link, "the connection takes no more bytes");
+    return -1;
+}
+
+/* All of gRPC's frames that are there, as few records and few writes as it takes: three calls are six
+ * frames of a few bytes each. */
 static void link_flush(struct etcd_link *link)
 {
+    uint8_t batch[4096];
     const uint8_t *bytes;
-    size_t size;
+    size_t size, filled = 0;
 
     while (link->state == LINK_READY && (size = pl__grpc_send(link->grpc, &bytes)) > 0) {
-        if (pl__etcd_tls_write(link->tls, bytes, size) == 0)
-            continue;
-        if (tls_flush(link) < 0)
-            return;
-        if (pl__etcd_tls_write(link->tls, bytes, size) < 0) {
-            link_cut(link, "the connection takes no more bytes");
-            return;
+        if (filled + size > sizeof batch) {
+            if (tls_take(link, batch, filled) < 0)
+                return;
+            filled = 0;
         }
+        if (size > sizeof batch) {
+            if (tls_take(link, bytes, size) < 0)
+                return;
+            continue;
+        }
+        memcpy(batch + filled, bytes, size);
+        filled += size;
     }
+    if (filled && link->state == LINK_READY && tls_take(link, batch, filled) < 0)
+        return;
     if (link->tls && link->state != LINK_FAILED)
         (void)tls_flush(link);
 }

@@ -13,8 +13,8 @@
 
 #include "base/time.h"
 
-/* A deletion waits so long for members that cannot be read. */
-enum { GIVE_UP_MS = 10 * 60 * 1000 };
+/* A deletion waits so long for members that cannot be read; timestamps are of whole seconds. */
+enum { GIVE_UP_MS = 10 * 60 * 1000 - 2000 };
 
 /* --- what is on objects ------------------------------------------------------------------------------ */
 
@@ -229,7 +229,9 @@ static void check_record_written(struct sim *sim, struct cluster *cl, struct pl_
     }
     struct record before =
         m->o ? record_read(sim, annotation(m->o->tree, REMEDIATION_FOR)) : (struct record){ 0 };
-    int64_t since_s = (r.at_ms - before.at_ms) / 1000;
+    /* A record is never older than the youngest Machine; after a jump of the clock that may be ahead. */
+    int64_t decided_ms = r.at_ms > sim->now.wall_ms + 5000 ? sim->now.wall_ms : r.at_ms;
+    int64_t since_s = (decided_ms - before.at_ms) / 1000;
     bool retry = before.there && since_s < (cl->max_retry >= 0 ? cl->min_healthy_s : 3600);
     int64_t expected = retry ? before.retries + 1 : 0;
 
@@ -479,6 +481,15 @@ static void check_worker(struct sim *sim, struct machine *m)
         sim_violated(sim, "only what is ill is remediated", "%s is well", m->name);
 }
 
+/* A remediation that was on its way when somebody deleted the whole control plane: by the rules of the one or
+ * of the other, it is right. */
+static bool overtaken(struct sim *sim, const struct cluster *cl, const struct machine *m)
+{
+    struct record r = record_read(sim, annotation(kcp_of(sim, cl)->tree, IN_PROGRESS));
+
+    return !has_been(sim, cl->deleting_ms) && r.there && pl__str_equal(r.machine, pl__str(m->name));
+}
+
 void check_deleted(struct call *call, struct object *o, const struct tree *options)
 {
     struct sim *sim = call->server->sim;
@@ -499,12 +510,14 @@ void check_deleted(struct call *call, struct object *o, const struct tree *optio
         return; /* once more changes nothing */
     if (!m->control_plane)
         check_worker(sim, m);
-    else if (in_one_go(sim, cl) && has_annotation(o->tree, OUR_HOOK))
-        sim_violated(sim, "the hook goes before a deletion in one go", "%s", m->name);
-    else if (cl->deleting && sim->profile == PL_PROFILE_TABLES)
-        check_orderly_deletion(sim, m);
     else if (!cl->deleting)
         check_remediation(call, m);
+    else if (overtaken(sim, cl, m))
+        sim_note(sim, "the remediation of %s meets the deletion of %s", m->name, cl->kcp);
+    else if (sim->profile == PL_PROFILE_TABLES)
+        check_orderly_deletion(sim, m);
+    else if (has_annotation(o->tree, OUR_HOOK))
+        sim_violated(sim, "the hook goes before a deletion in one go", "%s", m->name);
     m->deleted_by_us = true;
 }
 
@@ -748,10 +761,12 @@ static bool cluster_settled(struct sim *sim, struct cluster *cl, char *why, size
         return true;
     for (int i = 0; i < cl->etcd.member_count; i++)
         members += cl->etcd.members[i].listed;
-    if (control_plane_count(cl) != cl->replicas ||
-        (!cl->external_etcd && members != cl->replicas)) {
-        snprintf(why, size, "%s has %d Machines and %d members, wants %d", cl->kcp,
-                 control_plane_count(cl), members, cl->replicas);
+    /* One that was deleted by hand may have been replaced all the same, if it was ill before; to have one less
+     * is then up to others. */
+    int count = control_plane_count(cl), most = cl->replicas + cl->leaving_by_hand;
+    if (count < cl->replicas || count > most || (!cl->external_etcd && members != count)) {
+        snprintf(why, size, "%s has %d Machines and %d members, wants %d", cl->kcp, count, members,
+                 cl->replicas);
         return false;
     }
     if (has_annotation(kcp->tree, IN_PROGRESS)) {

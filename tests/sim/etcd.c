@@ -1,5 +1,4 @@
-/* Membership, leadership and what is refused follow /work/shared/reference/etcd.md sections 2.1 and 4, as
- * measured on real servers. There is no log and no data: what matters here is who counts and who leads. */
+/* Membership, leadership and what is refused are as measured on real servers (etcd 3.4 and 3.5). There is no log and no data: what matters here is who counts and who leads. */
 #include <stdlib.h>
 
 #include "sim/sim.h"

@@ -217,8 +217,8 @@ static void somebody_deletes(struct sim *sim)
 {
     struct machine *m = some_machine(sim);
 
-    if (!m || !m->control_plane || !sim->faults.pauses || m->cluster->leaving_by_hand ||
-        m->cluster->replicas < 3 || m->phase != PHASE_RUN || !sim_percent(sim, 20) ||
+    if (!m || !m->control_plane || !sim->faults.hands || m->cluster->leaving_by_hand ||
+        m->cluster->replicas < 3 || m->phase != PHASE_RUN || !sim_percent(sim, 50) ||
         !sim->options.manage)
         return;
     m->cluster->leaving_by_hand = true;
@@ -274,6 +274,7 @@ void faults_start(struct sim *sim)
         .disease = sim_percent(sim, 85),
         .etcd_trouble = sim_percent(sim, 40),
         .pauses = sim_percent(sim, 15),
+        .hands = sim_percent(sim, 30),
     };
     sim->peace = false;
     for (int i = 0; i < sim->cluster_count && sim->options.manage; i++) {
@@ -356,6 +357,21 @@ static void cluster_mend(struct sim *sim, struct cluster *cl)
     etcd_mend(sim, cl);
     cl->workers_leave = cl->deleting;
     pause_set(sim, cl, false);
+}
+
+void people_help(struct sim *sim)
+{
+    for (int i = 0; i < sim->cluster_count; i++) {
+        struct cluster *cl = &sim->clusters[i];
+        bool stuck = false;
+        for (const struct machine *m = cl->machines; m; m = m->next)
+            stuck |= m->o && m->control_plane && m->leaving == AT_HOOK &&
+                     sim->now.mono_ms - m->since_ms > 15 * 60 * 1000;
+        for (struct machine *m = cl->machines; m && stuck; m = m->next) {
+            if (m->o && m->control_plane && m->leaving == STAYS && machine_is_bad(m))
+                machine_mend(sim, m);
+        }
+    }
 }
 
 void faults_end(struct sim *sim)

@@ -194,6 +194,7 @@ static void settle(struct sim *sim)
     char why[1024] = "";
 
     while (!sim->failed) {
+        people_help(sim);
         run_until(sim, sim->now.mono_ms + LOOK_MS);
         if (sim->failed)
             return;

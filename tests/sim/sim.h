@@ -321,13 +321,17 @@ struct faults {
     int lost_percent;      /* of writes whose answer is lost */
     uint32_t latency_ms;   /* of each way, up to this */
     uint32_t watch_lag_ms; /* up to this */
-    bool crashes, freezes, handovers, jumps, expiries, outages, disease, etcd_trouble, pauses;
+    bool crashes, freezes, handovers, jumps, expiries, outages, disease, etcd_trouble, pauses,
+        hands;
 };
 
 /* Sets the seed's faults going. */
 void faults_start(struct sim *sim);
 /* From here on nothing fails any more, and what may be mended is. */
 void faults_end(struct sim *sim);
+/* A Machine that is well may have been on its way out when another one's member died for good: etcd then
+ * refuses the removal, and nothing but mending the dead one helps. After a while somebody does that. */
+void people_help(struct sim *sim);
 /* Whether this request fails. `*after`: it takes effect all the same. */
 bool fault_hits(struct call *call, bool *after);
 

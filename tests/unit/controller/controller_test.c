@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "fake_api.h"
+#include "finish.h"
 
 static const struct pl_controller_options status_mode = { .mode = MODE_STATUS };
 
@@ -15,15 +15,6 @@ static struct fake_api *healthy(int flags, const struct pl_controller_options *o
     fake_healthy(api, "alpha", 1, 3, flags);
     fake_start(api, options);
     return api;
-}
-
-static void finish(struct fake_api *api)
-{
-    CHECK_INT(api->offences, 0);
-    if (api->offences)
-        printf("    %s\n", api->offence);
-    CHECK_INT(fake_end(api), 0);
-    fake_free(api);
 }
 
 static struct fake_object *kcp(struct fake_api *api)
@@ -128,7 +119,7 @@ static void test_writes(void)
     fake_run(api, 20);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
     CHECK_INT(api->patches, patches + 6);
-    finish(api);
+    fake_finish(api);
 
     CASE("shadow: nothing is written")
     api = healthy(FAKE_EXTERNAL_ETCD | FAKE_WORKERS,
@@ -137,14 +128,14 @@ static void test_writes(void)
     fake_pod(api, 1, "kube-scheduler", "n1", "Crash");
     fake_run(api, 5000);
     CHECK_INT(api->patches + api->events_posted, 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("dry run: nothing is written")
     api = healthy(FAKE_EXTERNAL_ETCD,
                   &(struct pl_controller_options){ .mode = MODE_STATUS, .dry_run = true });
     fake_run(api, 5000);
     CHECK_INT(api->patches + api->events_posted, 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("v1beta1: read and judged, never written")
     api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 2 });
@@ -155,7 +146,7 @@ static void test_writes(void)
     CHECK_INT(api->patches + api->events_posted, 0);
     CHECK(entry(api, "alpha")->remote.state == REMOTE_UP);
     CHECK(api->controller->counts.reconciles[0][0] > 0);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_events(void)
@@ -176,7 +167,7 @@ static void test_events(void)
     fake_run(api, 120000);
     CHECK_INT(api->events_posted, posted + 2);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_etcd(void)
@@ -193,7 +184,7 @@ static void test_etcd(void)
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
     SAID(kcp(api), "EtcdClusterHealthy", "True EtcdClusterHealthy");
     SAID(machine(api, 0), "EtcdMemberHealthy", "True Healthy");
-    finish(api);
+    fake_finish(api);
 
     for (int profile = 0; profile < 2; profile++) {
         CASE("external etcd on a rung, %s", pl_profile_name((enum pl_profile)profile))
@@ -229,7 +220,7 @@ static void test_etcd(void)
             CHECK(says(kcp(api), "EtcdClusterHealthy", "Unknown InspectionFailed"));
         }
         CHECK(strstr(machine(api, 0)->last_patch, "Etcd") == NULL);
-        finish(api);
+        fake_finish(api);
     }
 }
 
@@ -253,7 +244,7 @@ static void test_kept(void)
     CHECK_INT(fake_condition(kcp(api), "ControlPlaneComponentsHealthy")->generation, 1);
     CHECK_INT(fake_condition(kcp(api), "ControlPlaneComponentsHealthy")->since_ms, since);
     CHECK_INT(fake_condition(kcp(api), "Deleting")->generation, 2);
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- who is written ------------------------------------------------------------------------------- */
@@ -273,7 +264,7 @@ static void test_scope(void)
     fake_put(api, cluster(api));
     fake_run(api, 100);
     CHECK_INT(api->patches, 3);
-    finish(api);
+    fake_finish(api);
 
     CASE("the annotation pauses one object")
     api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 2 });
@@ -285,7 +276,7 @@ static void test_scope(void)
     CHECK_INT(machine(api, 1)->patches, 0);
     CHECK(machine(api, 0)->patches > 0);
     CHECK(kcp(api)->patches > 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("watch-filter")
     api = fake_new(&(struct fake_options){ .servers = 2, .latency_ms = 2 });
@@ -299,14 +290,14 @@ static void test_scope(void)
     fake_run(api, 5000);
     CHECK(kcp(api)->patches > 0);
     CHECK_INT(fake_find(api, 0, RESOURCE_KCPS, "default", "beta-cp")->patches, 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("no Cluster object: nothing to judge by")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
     fake_delete(api, cluster(api));
     fake_run(api, 5000);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "-");
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- writes that fail ------------------------------------------------------------------------------ */
@@ -322,7 +313,7 @@ static void test_failures(void)
     fake_run(api, 60);
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "False "));
     CHECK(says(machine(api, 1), "SchedulerPodHealthy", "False "));
-    finish(api);
+    fake_finish(api);
 
     CASE("404: the object is gone, and that is that")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -337,7 +328,7 @@ static void test_failures(void)
     fake_run(api, 60000);
     CHECK(api->patches - patches <= 4);
     CHECK_INT(api->controller->counts.write_errors, 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("failures back off, whatever happens meanwhile")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -380,7 +371,7 @@ static void test_failures(void)
     CHECK_INT(api->patches, patches);
     fake_run(api, 2000);
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("the write took effect and its answer was lost")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -392,7 +383,7 @@ static void test_failures(void)
     fake_run(api, 30000);
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
     CHECK_INT(api->patches, patches + 2);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_flapping(void)
@@ -413,7 +404,7 @@ static void test_flapping(void)
     fake_run(api, 1000);
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "False "));
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("changes while a write is under way are looked at afterwards")
     api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 200 });
@@ -428,7 +419,7 @@ static void test_flapping(void)
     fake_run(api, 2000);
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
     CHECK(says(machine(api, 2), "SchedulerPodHealthy", "False "));
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- the workload side ------------------------------------------------------------------------------ */
@@ -473,7 +464,7 @@ static void test_remote(void)
     fake_secret(api, "alpha", "fake:1 ");
     fake_run(api, 1000);
     CHECK_INT(api->servers[1].opened, 2);
-    finish(api);
+    fake_finish(api);
 
     CASE("the Secret goes: the evidence ages, and nothing is called healthy for ever")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -488,7 +479,7 @@ static void test_remote(void)
     fake_secret(api, "alpha", "fake:1");
     fake_run(api, 100);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_down(void)
@@ -531,7 +522,7 @@ static void test_down(void)
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "False "));
     CHECK_INT(api->events_posted, events + 1);
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("a probe that fails four times is no outage")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -541,7 +532,7 @@ static void test_down(void)
     fake_run(api, 60000);
     CHECK_INT(api->servers[1].opened, 1);
     CHECK_INT(entry(api, "alpha")->remote.failures, 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("never reached: L2 until five failures, then L3")
     api = fake_new(&(struct fake_options){ .servers = 2, .latency_ms = 2 });
@@ -553,7 +544,7 @@ static void test_down(void)
          "Unknown ConnectionDown Remote connection not established yet");
     fake_run(api, 1800 * 1000);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "Unknown ConnectionDown");
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_bad_kubeconfig(void)
@@ -567,7 +558,7 @@ static void test_bad_kubeconfig(void)
     fake_secret(api, "alpha", "fake:1 ");
     fake_run(api, 1000);
     CHECK(entry(api, "alpha")->remote.state == REMOTE_UP);
-    finish(api);
+    fake_finish(api);
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         CASE("a kubeconfig of no use: L5 (%zu)", i)
@@ -584,7 +575,7 @@ static void test_bad_kubeconfig(void)
         fake_secret(api, "alpha", "fake:1");
         fake_run(api, 100);
         SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("bad from the start, with a healthy condition from before: not kept for ever")
@@ -596,7 +587,7 @@ static void test_bad_kubeconfig(void)
     fake_start(api, &status_mode);
     fake_run(api, 1000);
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "Unknown ConnectionDown"));
-    finish(api);
+    fake_finish(api);
 
     CASE("no Secret at all, with a healthy condition from before: not kept for ever")
     api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 2 });
@@ -608,7 +599,7 @@ static void test_bad_kubeconfig(void)
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "True "));
     fake_run(api, 120000);
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "Unknown ConnectionDown"));
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_remote_reads(void)
@@ -623,7 +614,7 @@ static void test_remote_reads(void)
     api->servers[1].absent[RESOURCE_NODES] = 0;
     fake_run(api, 61000);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-    finish(api);
+    fake_finish(api);
 
     CASE("Pods cannot be listed")
     api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 2 });
@@ -635,7 +626,7 @@ static void test_remote_reads(void)
     api->servers[1].absent[RESOURCE_PODS] = 0;
     fake_run(api, 61000);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-    finish(api);
+    fake_finish(api);
 
     CASE("a server that starts refuses a while: that is no verdict")
     api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 2 });
@@ -649,7 +640,7 @@ static void test_remote_reads(void)
         CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy"));
     }
     CHECK(fake_condition(machine(api, 0), "SchedulerPodHealthy") != NULL);
-    finish(api);
+    fake_finish(api);
 
     CASE("the right to read Pods is taken away: what was read is not good for ever")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -663,7 +654,7 @@ static void test_remote_reads(void)
     api->servers[1].absent[RESOURCE_PODS] = 0;
     fake_run(api, 65000);
     SAID(kcp(api), "ControlPlaneComponentsHealthy", "True Healthy");
-    finish(api);
+    fake_finish(api);
 
     CASE("Nodes without a Machine: named in a steady order")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -675,7 +666,7 @@ static void test_remote_reads(void)
         fake_run(api, 1000);
     }
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("the workload server restarts: watches go on, nothing is written")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -691,7 +682,7 @@ static void test_remote_reads(void)
     fake_pod(api, 1, "kube-scheduler", "n1", "Crash");
     fake_run(api, 100);
     CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "False "));
-    finish(api);
+    fake_finish(api);
 
     CASE("a server that sends Nodes without end fills no memory")
     api = healthy(FAKE_EXTERNAL_ETCD, &status_mode);
@@ -708,7 +699,7 @@ static void test_remote_reads(void)
         fake_run(api, 100);
     }
     CHECK(entry(api, "alpha")->remote.nodes.count <= 10000);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_clock(void)
@@ -741,7 +732,7 @@ static void test_clock(void)
         fake_run(api, 2000);
         if (jumps[i] > 0)
             CHECK(says(kcp(api), "ControlPlaneComponentsHealthy", "Unknown ConnectionDown"));
-        finish(api);
+        fake_finish(api);
     }
 }
 
@@ -761,7 +752,7 @@ static void test_removal(void)
         fake_delete(api, kcp(api));
         fake_run(api, 5000);
         CHECK_INT(api->controller->writes_in_flight, 0);
-        finish(api);
+        fake_finish(api);
 
         CASE("a Machine goes while its write is under way: it does not come back (%d ms)", wait)
         api = fake_new(&(struct fake_options){ .servers = 1, .latency_ms = 5 });
@@ -774,7 +765,7 @@ static void test_removal(void)
         fake_run(api, 5000);
         CHECK_INT(api->controller->world.stores[RESOURCE_MACHINES].count, 1);
         CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-        finish(api);
+        fake_finish(api);
 
         CASE("the KCP leaves its cluster while its write is under way (%d ms)", wait)
         api = fake_new(&(struct fake_options){
@@ -791,7 +782,7 @@ static void test_removal(void)
         fake_run(api, 5000);
         CHECK_INT(api->controller->writes_in_flight, 0);
         CHECK_INT(api->controller->world.stores[RESOURCE_KCPS].count, 0);
-        finish(api);
+        fake_finish(api);
 
         CASE("all of a cluster goes while it connects (%d ms)", wait)
         api = fake_new(&(struct fake_options){
@@ -806,7 +797,7 @@ static void test_removal(void)
         CHECK_INT(api->controller->world.timers.count, 0);
         CHECK_INT(api->controller->waiter_count, RESOURCE_MANAGEMENT_COUNT);
         CHECK_INT(api->servers[1].opened, api->servers[1].closed);
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("a Cluster is deleted and made anew")
@@ -821,7 +812,7 @@ static void test_removal(void)
     fake_run(api, 1000);
     CHECK(entry(api, "alpha")->remote.state == REMOTE_UP);
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("a Machine moves to another cluster: both are looked at")
     api = fake_new(&(struct fake_options){ .servers = 2, .latency_ms = 2 });
@@ -841,7 +832,7 @@ static void test_removal(void)
     CHECK(
         says(kcp(api), "ControlPlaneComponentsHealthy", "False ")); /* Node n1 has no Machine now */
     CHECK_INT(fake_disagreements(api, PL_PROFILE_TABLES, true), 0);
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- the end ----------------------------------------------------------------------------------------- */
@@ -863,7 +854,7 @@ static void test_shutdown(void)
         fake_run(api, 3600 * 1000);
         CHECK(api->steps - steps < 5);
         CHECK_INT(api->controller->waiter_count, 0);
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("freed in the middle of everything")
@@ -904,7 +895,7 @@ static void test_reading(void)
                            PL_STR("capi_cluster_cache_connection_up{cluster_name=\"alpha\"")));
     CHECK(pl__str_contains(pl__buf_str(&text), PL_STR("row=\"ControlPlaneComponentsHealthy/")));
     pl__arena_release(&arena);
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- many ------------------------------------------------------------------------------------------- */
@@ -970,7 +961,7 @@ static void test_many(int clusters, bool numbers)
                (double)idle_ns / 60e9 * 100, (double)idle_ns / 1e3 / (double)idle_steps,
                (double)change_ns / 1e3 / 200, bytes / (size_t)clusters,
                (double)api->step_ns_max / 1e6);
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- chance ----------------------------------------------------------------------------------------- */

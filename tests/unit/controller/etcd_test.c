@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "fake_api.h"
+#include "finish.h"
 
 static const struct pl_controller_options status_mode = { .mode = MODE_STATUS };
 
@@ -24,15 +24,6 @@ static struct fake_api *healthy(int machines)
 
     fake_start(api, &status_mode);
     return api;
-}
-
-static void finish(struct fake_api *api)
-{
-    CHECK_INT(api->offences, 0);
-    if (api->offences)
-        printf("    %s\n", api->offence);
-    CHECK_INT(fake_end(api), 0);
-    fake_free(api);
 }
 
 static struct fake_object *kcp(struct fake_api *api)
@@ -132,7 +123,7 @@ static void test_first(void)
           judged + 2);                          /* the same answer wakes nobody */
     CHECK_INT(etcd(api)->observations, 2 + 19); /* the second for our own writes */
     CHECK_INT(etcd(api)->trusts, 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("until etcd answers there is no view, and nothing is written for it")
     api = prepared(3, 0);
@@ -165,7 +156,7 @@ static void test_first(void)
     etcd(api)->mute = false; /* the next call went the same way */
     fake_run(api, 155 * 1000);
     CLUSTER_SAID(api, "True EtcdClusterHealthy");
-    finish(api);
+    fake_finish(api);
 
     CASE("external etcd is never asked, nor its Secret read")
     api = prepared(3, FAKE_EXTERNAL_ETCD);
@@ -175,7 +166,7 @@ static void test_first(void)
     CHECK_INT(etcd(api)->observations + etcd(api)->trusts, 0);
     CHECK_INT(pl_controller_pending(api->controller), 0);
     CLUSTER_SAID(api, "-");
-    finish(api);
+    fake_finish(api);
 
     CASE("nobody to ask: the profiles say what they make of it, and nothing waits")
     for (int profile = 0; profile < 2; profile++) {
@@ -200,7 +191,7 @@ static void test_first(void)
         fake_run(api, 5000);
         CHECK(!view_of(api, &arena, &view));
         CHECK(strncmp(member_said(api, 0), profile ? "False" : "Unknown", 5) == 0);
-        finish(api);
+        fake_finish(api);
     }
     pl__arena_release(&arena);
 }
@@ -258,7 +249,7 @@ static void test_when(void)
     took = run_until_asked(api, before + 2, 60 * 1000);
     CHECK(took >= 2000 && took <= 2200);
     CLUSTER_SAID(api, "True EtcdClusterHealthy");
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- whom --------------------------------------------------------------------------------------------- */
@@ -291,7 +282,7 @@ static void test_whom(void)
     CHECK_STR(pl__str(etcd(api)->asked), "n4 n2 n0 n1");
     fake_run(api, 30 * 1000);
     CHECK_STR(pl__str(etcd(api)->asked), "n0 n2 n4 n1");
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- the CA ------------------------------------------------------------------------------------------- */
@@ -337,7 +328,7 @@ static void test_secret(void)
         fake_run(api, 60 * 1000);
         CHECK_INT(etcd(api)->trusts, 1);
         CLUSTER_SAID(api, "True EtcdClusterHealthy");
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("a fault in passing is not told")
@@ -349,7 +340,7 @@ static void test_secret(void)
     fake_run(api, 9000);
     CLUSTER_SAID(api, "True EtcdClusterHealthy");
     CHECK_INT(kcp(api)->patches, 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("retries back off: in ten minutes not many")
     api = prepared(3, 0);
@@ -364,7 +355,7 @@ static void test_secret(void)
     }
     others = (size_t)(api->probes - probes + api->watches - watches);
     CHECK(api->call_count - calls - others >= 7 && api->call_count - calls - others <= 25);
-    finish(api);
+    fake_finish(api);
 
     CASE("a rotated CA: the Secret is read again, once a minute at most")
     api = healthy(3);
@@ -413,7 +404,7 @@ static void test_secret(void)
     fake_etcd_secret(api, "alpha", "another key");
     fake_run(api, 5 * 60 * 1000);
     CHECK_INT(etcd(api)->trusts, trusts + 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("no memory that is given back holds the key")
     api = fake_new(&(struct fake_options){ .servers = 1, .piece_max = 300 });
@@ -423,7 +414,7 @@ static void test_secret(void)
     fake_start(api, &status_mode);
     fake_run(api, 60 * 1000);
     CHECK_INT(etcd(api)->trusts, 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("nor one that nobody took")
     api = prepared(3, 0);
@@ -432,7 +423,7 @@ static void test_secret(void)
     fake_run(api, 100);
     pl__etcd_trust(api->controller, entry(api)->remote.server, PL_STR("certificates"),
                    PL_STR("key of the CA"));
-    finish(api);
+    fake_finish(api);
 }
 
 /* --- what it says --------------------------------------------------------------------------------------- */
@@ -513,7 +504,7 @@ static void test_says(void)
     fake_step(api, &(struct pl_event){ .type = EVENT_TICK });
     CHECK(view_of(api, &arena, &view));
     CHECK_INT(api->now.wall_ms - view.observed_ms, age);
-    finish(api);
+    fake_finish(api);
 
     CASE("texts and lists of etcd are bounded")
     static struct pl_etcd_member_info many[CONTROL_PLANE_MACHINES_MAX + 1];
@@ -534,7 +525,7 @@ static void test_says(void)
     CHECK(view_of(api, &arena, &view));
     CHECK_STR(view.members_error, "more than 1000 members");
     CHECK_INT(view.alarms_error.len, 1024);
-    finish(api);
+    fake_finish(api);
     pl__arena_release(&arena);
 }
 
@@ -584,7 +575,7 @@ static void test_connections(void)
     CHECK(view_of(api, &arena, &view));
     CHECK_INT(view.connect_error.len, 0);
     CHECK_INT(view.members.count, 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("a Cluster that goes while its etcd is asked")
     api = healthy(3);
@@ -594,7 +585,7 @@ static void test_connections(void)
     fake_delete(api, fake_find(api, 0, RESOURCE_CLUSTERS, "default", "alpha"));
     fake_run(api, 1000);
     CHECK(entry(api)->remote.etcd.call_id == 0);
-    finish(api);
+    fake_finish(api);
 
     CASE("shutdown in the middle of it")
     api = healthy(3);
@@ -602,7 +593,7 @@ static void test_connections(void)
     fake_run(api, 1000);
     fake_step(api, &(struct pl_event){ .type = EVENT_SHUTDOWN });
     CHECK(pl_controller_finished(api->controller));
-    finish(api);
+    fake_finish(api);
 
     CASE("reading commands get the view, and wait for it")
     api = prepared(3, 0);
@@ -616,7 +607,7 @@ static void test_connections(void)
     CHECK(view_of(api, &arena, &view));
     CHECK_INT(view.members.count, 3);
     CHECK_INT(etcd(api)->observations, 1);
-    finish(api);
+    fake_finish(api);
     pl__arena_release(&arena);
 }
 

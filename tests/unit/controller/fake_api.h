@@ -40,8 +40,9 @@ struct fake_object {
     char namespace_[64], name[96], uid[48];
     uint64_t version;
     int64_t generation, created_ms, deleted_ms;
-    char *labels, *annotations, *owners, *finalizers; /* inside of the braces or brackets; NULL: none */
-    char *spec, *status, *data;          /* the same; status without conditions */
+    char *labels, *annotations, *owners,
+        *finalizers;            /* inside of the braces or brackets; NULL: none */
+    char *spec, *status, *data; /* the same; status without conditions */
     struct fake_condition conditions[FAKE_CONDITIONS_MAX];
     int condition_count;
     bool was_selected;

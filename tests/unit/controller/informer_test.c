@@ -1,7 +1,7 @@
 /* Informers against servers that cut, forget, lie and come back: nothing is missed, nothing is repeated. */
 #include "test.h"
 
-#include "fake_api.h"
+#include "finish.h"
 
 static struct pl_controller_options reading = { .mode = MODE_SHADOW };
 
@@ -16,15 +16,6 @@ static struct fake_api *started(const struct fake_options *options, int clusters
     }
     fake_start(api, &reading);
     return api;
-}
-
-static void finish(struct fake_api *api)
-{
-    CHECK_INT(api->offences, 0);
-    if (api->offences)
-        printf("    %s\n", api->offence);
-    CHECK_INT(fake_end(api), 0);
-    fake_free(api);
 }
 
 static uint32_t known(struct fake_api *api, int resource)
@@ -94,7 +85,7 @@ static void test_initial(void)
         fake_run(api, 100);
         CHECK(cached(api, "c78") == NULL);
         check_same(api);
-        finish(api);
+        fake_finish(api);
     }
 }
 
@@ -111,7 +102,7 @@ static void test_pages_move(void)
     fake_cluster(api, "z");
     fake_run(api, 1000);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("the continue token expires in the middle")
     api = started(&(struct fake_options){ .latency_ms = 10 }, 60);
@@ -122,7 +113,7 @@ static void test_pages_move(void)
     fake_run(api, 5000);
     CHECK(pl_controller_synced(api->controller));
     check_same(api);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_cuts(void)
@@ -153,7 +144,7 @@ static void test_cuts(void)
         /* Each of the four once: neither missed nor repeated. */
         CHECK_INT(events_seen(api) - before, 4);
         CHECK_INT(api->controller->world.informers[RESOURCE_CLUSTERS].generation, syncs);
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("a clean end at once, again and again: backs off")
@@ -169,7 +160,7 @@ static void test_cuts(void)
     change(api, "c1");
     fake_run(api, 100);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_gone(void)
@@ -202,7 +193,7 @@ static void test_gone(void)
             check_same(api);
             CHECK_INT(api->controller->world.informers[RESOURCE_CLUSTERS].generation, syncs + 1);
             CHECK(cached(api, "c3") == NULL);
-            finish(api);
+            fake_finish(api);
         }
     }
 }
@@ -257,7 +248,7 @@ static void test_garbage(void)
         fake_run(api, 8000);
         check_same(api);
         CHECK_INT(api->controller->waiter_count, RESOURCE_MANAGEMENT_COUNT);
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("an event that is older than what is known changes nothing")
@@ -271,7 +262,7 @@ static void test_garbage(void)
                 "\"default\",\"resourceVersion\":\"50\"}}}\n");
     fake_run(old, 10);
     CHECK(cached(old, "c1")->paused);
-    finish(old);
+    fake_finish(old);
 
     CASE("object before type")
     struct fake_api *api = started(&(struct fake_options){ 0 }, 3);
@@ -282,7 +273,7 @@ static void test_garbage(void)
                 "\"type\":\"ADDED\"}\n");
     fake_run(api, 10);
     CHECK(cached(api, "odd") != NULL);
-    finish(api);
+    fake_finish(api);
 
     CASE("an object that cannot be read does not hide the others")
     api = started(&(struct fake_options){ 0 }, 3);
@@ -298,7 +289,7 @@ static void test_garbage(void)
     fake_put(api, bad);
     fake_run(api, 10);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_refusals(void)
@@ -322,7 +313,7 @@ static void test_refusals(void)
             CHECK(pl_controller_synced(api->controller));
             CHECK(!api->stopped);
             check_same(api);
-            finish(api);
+            fake_finish(api);
 
             CASE("answers %d to a watch that goes on, %s", statuses[i], list ? "LIST" : "WatchList")
             api = fake_new(&(struct fake_options){ .latency_ms = 1 });
@@ -338,7 +329,7 @@ static void test_refusals(void)
                           .server = 0, .status = statuses[i], .count = 2, .part = "/clusters?" });
             fake_run(api, 15000);
             check_same(api);
-            finish(api);
+            fake_finish(api);
         }
     }
 
@@ -357,7 +348,7 @@ static void test_refusals(void)
           fake_find(api, 0, RESOURCE_CLUSTERS, "default", "c1")->version);
     fake_run(api, 2000);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("the server was restored from a backup: its versions are lower than ours")
     api = started(&(struct fake_options){ 0 }, 4);
@@ -372,7 +363,7 @@ static void test_refusals(void)
     change(api, "c2");
     fake_run(api, 100);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("a list without a resourceVersion is none")
     api = started(&(struct fake_options){ 0 }, 4);
@@ -385,7 +376,7 @@ static void test_refusals(void)
     CHECK_INT(known(api, RESOURCE_CLUSTERS), 4);
     fake_run(api, 60000);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_silence(void)
@@ -399,7 +390,7 @@ static void test_silence(void)
     fake_run(api, (600 + 60 + 5) * 1000);
     check_same(api);
     CHECK_INT(api->controller->world.informers[RESOURCE_CLUSTERS].generation, 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("a server that takes sendInitialEvents and does not know it: LIST")
     api = fake_new(&(struct fake_options){ 0 });
@@ -411,7 +402,7 @@ static void test_silence(void)
     change(api, "c0");
     fake_run(api, 10);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_versions(void)
@@ -436,7 +427,7 @@ static void test_versions(void)
     change(api, "alpha");
     fake_run(api, 10);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("a moment of 404 on a server that served v1beta2 does not lead to v1beta1")
     api = started(&(struct fake_options){ 0 }, 2);
@@ -447,7 +438,7 @@ static void test_versions(void)
     fake_run(api, 60000);
     CHECK(!api->controller->world.informers[RESOURCE_CLUSTERS].on_fallback);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 
     CASE("optional kinds that are not there")
     api = fake_new(&(struct fake_options){ 0 });
@@ -471,7 +462,7 @@ static void test_versions(void)
     fake_cut(api, 0, NULL);
     fake_run(api, 60000);
     CHECK_INT(known(api, RESOURCE_MACHINE_POOLS), 0);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_startup(void)
@@ -494,7 +485,7 @@ static void test_startup(void)
         fake_run(api, 5000);
         CHECK(api->stopped);
         CHECK(strstr(api->stop, cases[i].text) != NULL);
-        finish(api);
+        fake_finish(api);
     }
 
     CASE("startup: unreachable")
@@ -506,7 +497,7 @@ static void test_startup(void)
     fake_run(api, 20000);
     CHECK(api->stopped);
     CHECK(strstr(api->stop, "cannot reach the management API server: connection refused") != NULL);
-    finish(api);
+    fake_finish(api);
 
     CASE("startup: unreachable, and someone waits at a prompt")
     api = fake_new(&(struct fake_options){ .latency_ms = 1 });
@@ -514,7 +505,7 @@ static void test_startup(void)
     fake_start(api, &(struct pl_controller_options){ .reads_only = true });
     fake_run(api, 100);
     CHECK(api->stopped);
-    finish(api);
+    fake_finish(api);
 
     CASE("once synced, losing the server stops nothing")
     api = started(&(struct fake_options){ .latency_ms = 1 }, 3);
@@ -527,7 +518,7 @@ static void test_startup(void)
     api->servers[0].refuses = false;
     fake_run(api, 61000);
     check_same(api);
-    finish(api);
+    fake_finish(api);
 }
 
 static void test_scope(void)
@@ -544,7 +535,7 @@ static void test_scope(void)
     fake_put(api, fake_make(api, 0, RESOURCE_CLUSTERS, "other", "more"));
     fake_run(api, 100);
     CHECK_INT(known(api, RESOURCE_CLUSTERS), 1);
-    finish(api);
+    fake_finish(api);
 
     CASE("Secrets that are no kubeconfig are not kept")
     api = fake_new(&(struct fake_options){ 0 });
@@ -560,7 +551,7 @@ static void test_scope(void)
     fake_start(api, &reading);
     fake_run(api, 100);
     CHECK_INT(known(api, RESOURCE_SECRETS), 1);
-    finish(api);
+    fake_finish(api);
 }
 
 int main(void)

@@ -147,7 +147,8 @@ struct judged {
 static struct judged judge(const struct scene *scene)
 {
     struct pl_snapshot *s = PL_NEW(&arena, struct pl_snapshot, 1);
-    struct judged out = { 0 };
+    static const struct pl_report nothing; /* after a failure, so that the checks can go on */
+    struct judged out = { .report = &nothing };
     struct pl_evaluate_options options = { .plans = &out.plans };
     struct pl_error *err = NULL;
     struct pl_json j;

@@ -14,6 +14,8 @@
  *   del       it is being deleted; dried: drained, too; nohook, other: without our hook, with another one
  *   prov      it has no Node      sick     its member has an alarm   learner, nomember, lead, paused
  *   marked    OwnerRemediated says MachineDeleting                   new    newer than the record
+ *   dead      its etcd Pod is not ready: etcd lists the member as ever
+ *   later     made after now, by a clock that is ahead of ours
  *   heir      its remediation-for is the record                      down   its Node is not ready
  *
  *   replicas=N record=NAME orphan (a member without a Machine) external noleader blind (etcd cannot be read)
@@ -90,10 +92,10 @@ static void machine(struct text *t, const struct word *w, const char *rest, int 
     add(t,
         ",{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":\"Machine\",\"metadata\":{\"name\":"
         "\"%s\",\"namespace\":\"default\",\"uid\":\"uid-%s\",\"resourceVersion\":\"7\","
-        "\"creationTimestamp\":\"2026-11-15T01:%02d:00Z\",\"labels\":{\"cluster.x-k8s.io/"
+        "\"creationTimestamp\":\"2026-11-15T0%d:%02d:00Z\",\"labels\":{\"cluster.x-k8s.io/"
         "cluster-name\":\"c\",\"cluster.x-k8s.io/control-plane\":\"\"},\"ownerReferences\":[{"
         "\"kind\":\"KubeadmControlPlane\",\"name\":\"cp\",\"controller\":true}],\"annotations\":{",
-        w->name, w->name, has(f, "new") ? 59 : 10 + i);
+        w->name, w->name, has(f, "later") ? 2 : 1, has(f, "new") ? 59 : 10 + i);
     add(t, "\"x\":\"\"");
     if (!has(f, "nohook"))
         add(t, ",\"" HOOKS "/kcp-cleanup\":\"\"");
@@ -148,8 +150,9 @@ static void workload(struct text *t, const char *machines, const char *rest)
         for (int k = 0; k < 4; k++)
             add(t,
                 "%s{\"metadata\":{\"name\":\"%s-n-%s\",\"namespace\":\"kube-system\"},\"status\":{"
-                "\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}",
-                i || k ? "," : "", pods[k], w.name);
+                "\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+                i || k ? "," : "", pods[k], w.name,
+                k == 3 && has(w.flags, "dead") ? "False" : "True");
     add(t, "]");
     if (has(rest, "external")) {
         add(t, "}]");
@@ -216,11 +219,11 @@ static void snapshot(struct text *t, const char *machines, const char *rest)
         add(t, "}");
     }
     add(t,
-        "},\"spec\":{\"version\":\"v1.%s.0\",\"replicas\":%.*s%s},\"status\":{\"initialization\":{"
+        "},\"spec\":{\"version\":\"v1.%s.0\",\"replicas\":%.1s%s},\"status\":{\"initialization\":{"
         "\"controlPlaneInitialized\":%s},\"conditions\":[{\"type\":\"Initialized\",\"status\":"
         "\"True\",\"reason\":\"I\",\"message\":\"\",\"lastTransitionTime\":"
         "\"2026-11-14T02:00:00Z\"}]}}",
-        has(rest, "old") ? "30" : "34", replicas ? 1 : 1, replicas ? replicas + 9 : "3",
+        has(rest, "old") ? "30" : "34", replicas ? replicas + 9 : "3",
         has(rest, "external") ? ",\"kubeadmConfigSpec\":{\"clusterConfiguration\":{\"etcd\":{"
                                 "\"external\":{\"endpoints\":[\"https://e\"]}}}}"
                               : "",
@@ -282,6 +285,10 @@ static const struct {
     { "a b:bad,lead c:bad", "", "move etcd leadership from n-b to n-a" },
     { "a:bad b:bad,lead c:bad", "",
       "set OwnerRemediated of Machine a to False, CannotBeRemediated" },
+    { "a b:bad c:dead", "", "set OwnerRemediated of Machine b to False, CannotBeRemediated" },
+    { "a b:bad,marked c:dead", "record=b",
+      "set OwnerRemediated of Machine b to False, CannotBeRemediated" },
+    { "a b:bad c d:dead e", "", "record that the remediation of Machine b begins, retry 0" },
     { "a b:bad c", "record=b", "set OwnerRemediated of Machine b to False, MachineDeleting" },
     { "a b:bad,marked c", "record=b", "delete Machine b" },
     { "a b:bad,marked c", "record=b stale", "wait: a fresh observation of etcd" },
@@ -414,6 +421,12 @@ static void test_details(void)
     const struct pl_plan *plan;
 
     pl__arena_init(&arena, NULL, 0);
+    CASE("a record is never older than a Machine: it would be taken for one that was served")
+    plan = plan_of(&ctx, &arena, "a b:bad c:later", "");
+    CHECK_STR(plan->step.record,
+              "{\"machine\":\"b\",\"timestamp\":\"2026-11-15T02:12:00Z\",\"retryCount\":0}");
+    pl_context_free(ctx);
+
     CASE("the record that is written, and the retry count that goes on")
     plan = plan_of(&ctx, &arena, "a b:bad c", "");
     CHECK_STR(plan->step.record, "{\"machine\":\"b\",\"timestamp\":\"" NOW "\",\"retryCount\":0}");
