@@ -47,9 +47,10 @@ static int load(struct pl_apiserver *s, const struct pl_store_key *key, struct p
     const struct pl_kind *kind = pl__kind_of_id(s, key->kind);
     int found = kind ? pl__api_store_get(s->store, &s->scratch, key, row) : 0;
 
-    if (found == 1)
-        *object = pl__read_row(&s->scratch, kind, row);
-    return found;
+    if (found <= 0)
+        return found;
+    *object = pl__read_row(&s->scratch, kind, row);
+    return 1;
 }
 
 static bool remove_item(struct pl_tree *list, const char *key, struct pl_str value)
@@ -104,7 +105,7 @@ static int has_other_owner(struct pl_apiserver *s, int64_t cluster, const struct
         if (pl__str_equal(other, uid))
             continue;
         int found = pl__api_store_find_uid(s->store, &s->scratch, cluster, other, &key);
-        if (found == 1)
+        if (found > 0)
             found = load(s, &key, &row, &owner);
         if (found < 0)
             return -1;
@@ -239,7 +240,7 @@ static enum outcome do_work(struct pl_apiserver *s, const struct pl_store_work *
     bool blocked;
     int found = pl__api_store_find_uid(s->store, &s->scratch, work->cluster, work->uid, &key);
 
-    if (found == 1)
+    if (found > 0)
         found = load(s, &key, &row, &object);
     if (found < 0)
         return WORK_FAILED;

@@ -34,7 +34,7 @@ static struct pl_fields *make_child(struct pl_arena *a, struct pl_fields *parent
     int order = 1;
     while (*at && (order = pl__str_compare((*at)->step, step)) < 0)
         at = &(*at)->next;
-    if (*at && order == 0)
+    if (order == 0)
         return *at;
     struct pl_fields *node = new_node(a, step, false);
     node->next = *at;

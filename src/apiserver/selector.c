@@ -85,9 +85,9 @@ static int read_requirement(struct cursor *c, struct requirement *r, struct pl_s
     skip_spaces(c);
     if (missing || at_end(c) || c->text.ptr[c->at] == ',')
         return 0;
-    bool not = take(c, "!=");
-    if (not || take(c, "==") || take(c, "=")) {
-        r->operator_ = not ? SELECT_NOT_IN : SELECT_IN;
+    bool negated = take(c, "!=");
+    if (negated || take(c, "==") || take(c, "=")) {
+        r->operator_ = negated ? SELECT_NOT_IN : SELECT_IN;
         new_values(c, r)[0] = word(c);
         r->value_count = 1;
         return 0;
@@ -152,13 +152,13 @@ int pl__selector_read_fields(struct pl_arena *a, struct pl_str text, struct sele
             return wrong(&c, message, "fewer requirements");
         struct requirement *r = &s->items[s->count++];
         r->key = field_term(&c, true);
-        bool not = take(&c, "!=");
-        if (!not &&!take(&c, "==") && !take(&c, "=")) {
+        bool negated = take(&c, "!=");
+        if (!negated && !take(&c, "==") && !take(&c, "=")) {
             *message = pl__str_format(a, "invalid selector: '%.*s'; can't understand '%.*s'",
                                       PL_STR_ARG(text), PL_STR_ARG(r->key));
             return -1;
         }
-        r->operator_ = not ? SELECT_NOT_IN : SELECT_IN;
+        r->operator_ = negated ? SELECT_NOT_IN : SELECT_IN;
         new_values(&c, r)[0] = field_term(&c, false);
         r->value_count = 1;
     } while (take(&c, ","));

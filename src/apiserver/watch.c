@@ -97,7 +97,7 @@ int pl__watch_open(struct call *c)
 {
     struct pl_apiserver *s = c->s;
     const struct params *p = &c->params;
-    uint64_t version;
+    uint64_t version = 0;
 
     if (check_options(c, &version) < 0)
         return -1;

@@ -262,11 +262,14 @@ static int find(struct call *c, struct pl_store_row *row, struct pl_tree **objec
     struct pl_store_key key = pl__call_key(c);
     int found = pl__api_store_get(c->s->store, c->arena, &key, row);
 
-    if (found < 0)
-        return pl__fail_store(c);
-    if (found)
-        *object = pl__read_row(c->arena, c->kind, row);
-    return found;
+    if (found < 0) {
+        pl__fail_store(c);
+        return -1;
+    }
+    if (found == 0)
+        return 0;
+    *object = pl__read_row(c->arena, c->kind, row);
+    return 1;
 }
 
 /* --- create -------------------------------------------------------------------------------------- */

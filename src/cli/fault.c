@@ -95,11 +95,14 @@ static int take_target(struct pl_cli *cli, const char *text, struct target *targ
     } else if (target->thing) {
         target->name = pl__str(slash + 1);
     }
-    if (!is_name(target->name) || (target->cluster.len && !is_name(target->cluster)))
-        return pl__cli_usage(cli,
-                             "\"%s\": expected cluster/NAME, machine/NAME, node/CLUSTER/NAME or "
-                             "pod/CLUSTER/NAME",
-                             text);
+    if (!target->thing || !is_name(target->name) ||
+        (target->cluster.len && !is_name(target->cluster))) {
+        pl__cli_usage(cli,
+                      "\"%s\": expected cluster/NAME, machine/NAME, node/CLUSTER/NAME or "
+                      "pod/CLUSTER/NAME",
+                      text);
+        return -1;
+    }
     return 0;
 }
 

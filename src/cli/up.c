@@ -37,7 +37,6 @@ enum {
     SETTLE_MS = 90 * 1000, /* for the fleet to come up before a tour */
     DRAIN_MS = 4500,
     LOOK_AGAIN_MS = 500,
-    EXIT_NOW = 1, /* the third signal */
 };
 
 static const struct pl_option options[] = {
@@ -103,8 +102,9 @@ struct up {
     bool tour_over;
     enum stage stage;
     uint32_t signals_seen;
+    uint32_t processes; /* of etcd, when the end began */
     uint64_t started_ms;
-    uv_signal_t signals[2];
+    uv_signal_t signals[3];
     uv_timer_t drain;
     uv_timer_t again; /* the next look */
 };
@@ -162,7 +162,7 @@ static int take_address(struct pl_cli *cli, struct settings *s)
 {
     const char *address = value_of(cli, OPT_LISTEN);
     bool v6 = strchr(address, ':') != NULL;
-    uint32_t port;
+    uint32_t port = 0;
 
     if (take_number(cli, OPT_PORT, "port", 0, PORT_MAX, &port) < 0)
         return -1;
@@ -228,34 +228,37 @@ static void end(struct up *u)
     if (u->stage != STAGE_RUNNING)
         return;
     u->stage = STAGE_FLEET_ENDS;
+    u->processes = pl__fleet_counts(pl__playground_fleet(u->playground)).processes;
     uv_timer_stop(&u->again);
     pl__playground_stop(u->playground, fleet_ended, u);
 }
 
-/* The first one ends everything in order, the second does not wait for the controller, the third for nobody. */
+/* The first one ends everything in order; the second does not wait: what still runs then is killed, and waited for. */
 static void signal_came(uv_signal_t *handle, int number)
 {
     struct up *u = handle->data;
 
     (void)number;
-    u->signals_seen++;
-    if (u->signals_seen == 1)
-        end(u);
-    else if (u->signals_seen == 2)
+    if (u->signals_seen++ > 0) {
         pl__driver_stop(u->driver);
-    else
-        _exit(EXIT_NOW);
+        return;
+    }
+    pl__view_leave(u->view);
+    pl__view_say(u->view, PL_STR("Stopping; Ctrl-C again does not wait for anybody."));
+    pl__out_flush(&u->cli->out, &u->cli->arena, NULL); /* nobody need be there to read it */
+    end(u);
 }
 
+/* Before there is anything to leave behind. They are answered once the loop runs. */
 static void watch_signals(struct up *u)
 {
-    static const int numbers[] = { SIGTERM, SIGINT };
+    static const int numbers[] = { SIGTERM, SIGINT, SIGHUP };
     uv_loop_t *uv = pl__loop_uv(u->loop);
 
     uv_timer_init(uv, &u->drain);
     uv_timer_init(uv, &u->again);
     u->drain.data = u->again.data = u;
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
         uv_signal_init(uv, &u->signals[i]);
         u->signals[i].data = u;
         uv_signal_start(&u->signals[i], signal_came, numbers[i]);
@@ -326,8 +329,8 @@ static struct pl_str status_line(struct up *u)
     struct pl_str tour = u->tour ? pl__tour_status(u->tour, &u->scratch) : PL_STR("");
 
     return pl__str_format(
-        &u->scratch, "%u Clusters, %u of %u Machines run, %u etcd processes%s%.*s\n\n", c.clusters,
-        c.running, c.machines, c.processes, tour.len ? "; " : "", PL_STR_ARG(tour));
+        &u->scratch, "%.*s%s%u Clusters, %u of %u Machines run, %u etcd processes; Ctrl-C ends",
+        PL_STR_ARG(tour), tour.len ? "; " : "", c.clusters, c.running, c.machines, c.processes);
 }
 
 static void again_fired(uv_timer_t *timer)
@@ -364,26 +367,6 @@ static void turn(void *user)
 }
 
 /* --- starting ---------------------------------------------------------------------------------------- */
-
-static struct pl_str heading(struct up *u)
-{
-    struct pl_arena *arena = &u->cli->arena;
-    const char *path = pl__playground_kubeconfig_path(u->playground);
-    const char *lacking = pl__fleet_without_etcd(pl__playground_fleet(u->playground));
-    struct pl_buf text;
-
-    pl__buf_init(&text, arena, 8192);
-    pl__buf_printf(&text,
-                   "The playground is up; Ctrl-C ends it. In another terminal:\n"
-                   "  export KUBECONFIG=%s\n"
-                   "  plimsoll describe -A\n"
-                   "  plimsoll fault kubelet-down machine/demo-1-cp-1\n"
-                   "  kubectl get kubeadmcontrolplanes -w\n",
-                   path);
-    if (lacking)
-        pl__buf_printf(&text, "%s\n", lacking);
-    return pl__buf_str(&text);
-}
 
 static int open_logs(struct up *u, struct pl_error **err)
 {
@@ -452,6 +435,7 @@ static int start(struct up *u, struct pl_arena *secrets, struct pl_error **err)
 {
     struct pl_playground_options options_ = u->settings->playground;
 
+    watch_signals(u);
     options_.said = fleet_said;
     options_.user = u;
     if (pl__playground_open(u->loop, &options_, secrets, &u->playground, err) < 0 ||
@@ -460,9 +444,13 @@ static int start(struct up *u, struct pl_arena *secrets, struct pl_error **err)
     u->started_ms = pl__driver_now(u->driver).mono_ms;
     u->look = pl__look_new(&(struct pl_look_options){
         .profile = u->settings->profile, .seen = seen, .changed = changed, .user = u });
-    u->view = pl__view_new(u->cli, heading(u));
+    u->view = pl__view_new(
+        u->cli, &(struct pl_view_options){
+                    .program = strchr(u->cli->program, '/') ? u->cli->program : "plimsoll",
+                    .kubeconfig = pl__playground_kubeconfig_path(u->playground),
+                    .note = pl__fleet_without_etcd(pl__playground_fleet(u->playground)),
+                    .tour = u->settings->tour });
     open_tour(u);
-    watch_signals(u);
     flush(u);
     return 0;
 }
@@ -477,11 +465,9 @@ static int finish(struct up *u)
     if (reason.len)
         return pl__error(&u->cli->arena, &u->cli->err, PL_IO, "up: the controller stopped: %.*s",
                          PL_STR_ARG(reason));
+    pl__view_leave(u->view);
     if (!u->tour)
         return u->cli->err ? -1 : 0;
-    if (pl__view_is_screen(u->view))
-        pl__buf_add_lit(&u->cli->out.buf, "\n");
-    pl__view_leave(u->view);
     bool as_expected = pl__tour_summary(u->tour, pl__driver_now(u->driver));
     if (!u->tour_over)
         pl__buf_add_lit(&u->cli->out.buf, "It was stopped before its end.\n");
@@ -507,10 +493,26 @@ static void release(struct up *u)
     pl__arena_release(&u->scratch);
 }
 
+/* The last line: what is not there any more, and what is. */
+static void say_what_is_left(struct up *u, struct pl_str folder)
+{
+    struct pl_buf *out = &u->cli->out.buf;
+
+    pl__buf_printf(out, "Stopped: the controller, the API server and %u etcd processes. ",
+                   u->processes);
+    if (u->settings->playground.directory)
+        pl__buf_printf(out, "Kept in %.*s: objects, kubeconfig, logs.\n", PL_STR_ARG(folder));
+    else if (access(folder.ptr, F_OK) == 0)
+        pl__buf_printf(out, "%.*s could not be removed.\n", PL_STR_ARG(folder));
+    else
+        pl__buf_add_lit(out, "Nothing is left behind.\n");
+}
+
 static int run(struct pl_cli *cli)
 {
     struct settings settings = { .tour = false };
     struct up u = { .cli = cli, .settings = &settings };
+    struct pl_str folder = PL_STR("");
     struct pl_arena secrets;
     struct pl_error *err = NULL;
 
@@ -526,10 +528,13 @@ static int run(struct pl_cli *cli)
         pl__error(&cli->arena, &cli->err, err->code, "up: %.*s",
                   PL_STR_ARG(pl__error_text(&cli->arena, err)));
     if (result == 0) {
+        folder = pl__str_copy(&cli->arena, pl__str(pl__playground_directory(u.playground)));
         pl__driver_run(u.driver);
         result = finish(&u);
     }
     release(&u);
+    if (folder.len)
+        say_what_is_left(&u, folder);
     pl__arena_release(&secrets);
     return result;
 }
