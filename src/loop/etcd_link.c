@@ -272,7 +272,7 @@ static void forward_progress(struct etcd_link *link)
     const uint8_t *bytes;
     size_t size;
 
-    if (link->state == LINK_UPGRADING && pl__portforward_state(link->forward) == PORTFORWARD_OPEN) {
+    if (link->state == LINK_UPGRADING && pl__portforward_was_open(link->forward)) {
         hop(link, ETCD_HOP_UPGRADE, NULL);
         tls_start(link);
     }

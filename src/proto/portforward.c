@@ -31,6 +31,7 @@ enum {
 
 struct pl_portforward {
     enum pl_portforward_state state;
+    bool was_open;
     int status; /* of a refused upgrade */
     uint16_t port;
     void (*random)(void *user, uint8_t *bytes, size_t size);
@@ -208,6 +209,7 @@ static int upgraded(struct pl_portforward *p, const struct pl_upgrade_answer *a)
     if (a->extensions)
         return closed(p, "the server uses a WebSocket extension that nobody asked for");
     p->state = PORTFORWARD_OPEN;
+    p->was_open = true;
     return 0;
 }
 
@@ -612,6 +614,11 @@ void pl__portforward_close(struct pl_portforward *p)
 enum pl_portforward_state pl__portforward_state(const struct pl_portforward *p)
 {
     return p->state;
+}
+
+bool pl__portforward_was_open(const struct pl_portforward *p)
+{
+    return p->was_open;
 }
 
 int pl__portforward_status(const struct pl_portforward *p)

@@ -64,6 +64,8 @@ size_t pl__portforward_read(struct pl_portforward *p, const uint8_t **bytes);
 void pl__portforward_close(struct pl_portforward *p);
 
 enum pl_portforward_state pl__portforward_state(const struct pl_portforward *p);
+/* The server took the upgrade; also when all that came behind it, its end among it, came with it. */
+bool pl__portforward_was_open(const struct pl_portforward *p);
 int pl__portforward_status(const struct pl_portforward *p); /* HTTP of a refused upgrade; 0: none */
 
 /* Why it is closed, for people: the error channel's text, the refused upgrade's status and body, the rule

@@ -1004,6 +1004,7 @@ static void check_tunnel_faults(struct pl_kube *kube)
         { "unreachable", "HTTP 500: error dialing backend: read tcp 10.0.0.2:10250: i/o timeout",
           ETCD_UNREACHABLE },
         { "no-listener", "nothing listens on the Pod's etcd port", ETCD_UNREACHABLE },
+        { "no-listener-at-once", "nothing listens on the Pod's etcd port", ETCD_UNREACHABLE },
         { "text", "port-forward ended: the server sent a frame that is not binary",
           ETCD_UNREACHABLE },
         { "cut", "port-forward ended: the API server cut the connection", ETCD_UNREACHABLE },

@@ -278,14 +278,31 @@ class Locked:
             pass
 
 
+class Gathered:
+    """What is sent goes out as one piece at the end, as from a server that knows its answer at once."""
+
+    def __init__(self, connection):
+        self.connection, self.pieces = connection, b""
+
+    def sendall(self, data):
+        self.pieces += data
+
+    def flush(self):
+        self.connection.sendall(self.pieces)
+
+
+def nobody_listens(connection):
+    connection.sendall(ws_frame(b"\x01error forwarding port 2379 to pod 6f1c, uid : dial tcp4: connection refused"))
+    connection.sendall(ws_frame(struct.pack(">H", 1000), 8))
+
+
 def relay(connection, headers, target):
     connection = Locked(connection)
     upgrade(connection, headers)
     try:
         pod = socket.create_connection(target, 5)
     except OSError:
-        connection.sendall(ws_frame(b"\x01error forwarding port 2379 to pod 6f1c, uid : dial tcp4: connection refused"))
-        connection.sendall(ws_frame(struct.pack(">H", 1000), 8))
+        nobody_listens(connection)
         return
     pod.settimeout(None)
     pod.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -350,6 +367,11 @@ def api_server(connection):
         hold(connection)
     elif asked[1] == "cut":
         upgrade(connection, headers)
+    elif asked[1] == "no-listener-at-once":
+        gathered = Gathered(connection)
+        upgrade(gathered, headers)
+        nobody_listens(gathered)
+        gathered.flush()
     elif asked[1] == "no-listener":
         relay(connection, headers, ("127.0.0.1", 1))
     else:
