@@ -144,6 +144,7 @@ struct pl_cli {
     struct pl_term term;
     struct pl_out out;
     struct pl_args args;
+    const char *program; /* as it was called: argv[0] */
 };
 
 /* Remembers an outcome; the worst one becomes the exit code. */

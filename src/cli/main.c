@@ -97,7 +97,7 @@ static void speak(struct pl_cli *cli)
 
 int main(int argc, char **argv)
 {
-    struct pl_cli cli = { .outcome = OUTCOME_HEALTHY };
+    struct pl_cli cli = { .outcome = OUTCOME_HEALTHY, .program = argc > 0 ? argv[0] : "plimsoll" };
 
     pl__arena_init(&cli.arena, NULL, 0);
     pl__out_init(&cli.out);

@@ -328,9 +328,11 @@ static struct pl_str status_line(struct up *u)
     struct pl_fleet_counts c = pl__fleet_counts(pl__playground_fleet(u->playground));
     struct pl_str tour = u->tour ? pl__tour_status(u->tour, &u->scratch) : PL_STR("");
 
-    return pl__str_format(
-        &u->scratch, "%.*s%s%u Clusters, %u of %u Machines run, %u etcd processes; Ctrl-C ends",
-        PL_STR_ARG(tour), tour.len ? "; " : "", c.clusters, c.running, c.machines, c.processes);
+    return pl__str_format(&u->scratch,
+                          "%.*s%s%u Cluster%s, %u of %u Machines run, %u etcd processes; "
+                          "Ctrl-C ends it",
+                          PL_STR_ARG(tour), tour.len ? "; " : "", c.clusters,
+                          c.clusters == 1 ? "" : "s", c.running, c.machines, c.processes);
 }
 
 static void again_fired(uv_timer_t *timer)
@@ -498,7 +500,7 @@ static void say_what_is_left(struct up *u, struct pl_str folder)
 {
     struct pl_buf *out = &u->cli->out.buf;
 
-    pl__buf_printf(out, "Stopped: the controller, the API server and %u etcd processes. ",
+    pl__buf_printf(out, "Stopped: controller, API server, %u etcd processes. ",
                    u->processes);
     if (u->settings->playground.directory)
         pl__buf_printf(out, "Kept in %.*s: objects, kubeconfig, logs.\n", PL_STR_ARG(folder));

@@ -9,7 +9,6 @@
 #include "core/evaluate.h"
 
 enum {
-    TRANSITIONS_MAX = 64,
     REFRESH_MS = 500,
     UNSEEN_MAX = 64, /* looks; then it is forgotten */
     SHARE = 10,      /* a look may cost one part in so many of the time */
@@ -24,6 +23,10 @@ struct state {
     const char *type;
     enum pl_status stored_status;
     struct pl_str stored_reason;
+    /* What was judged then: it is stored later, and by that time another row may decide. */
+    const char *row;
+    enum pl_status status;
+    struct pl_str reason;
     int64_t differs_ms; /* since when what is judged is not what is stored; 0: it is */
     uint32_t unseen;    /* looks that did not judge it: evidence can be missing for a while */
 };
@@ -43,7 +46,7 @@ struct pl_look {
     int turn;
     uint64_t changes; /* the controller's count at the last look */
     uint64_t taken_ms, cost_ms;
-    struct pl_transition transitions[TRANSITIONS_MAX];
+    struct pl_transition transitions[LOOK_TRANSITIONS_MAX];
     size_t transition_total;
 };
 
@@ -120,7 +123,10 @@ static void states_fill(struct states *states, const struct pl_report *report, s
                                 .kind = o->kind,
                                 .type = v->type,
                                 .stored_status = v->stored_status,
-                                .stored_reason = pl__str_copy(&states->arena, v->stored_reason) };
+                                .stored_reason = pl__str_copy(&states->arena, v->stored_reason),
+                                .row = v->row,
+                                .status = v->status,
+                                .reason = pl__str_copy(&states->arena, v->reason) };
         }
     }
     if (states->count > 1)
@@ -143,20 +149,34 @@ static void copy_text(char *to, size_t size, struct pl_str from)
     }
 }
 
-static void transition_add(struct pl_look *look, const struct state *now, enum pl_status from,
-                           int64_t since_ms)
+/* Which row said what is stored now: the one that decides, or the one that did at the last look; NULL: one that was
+ * over before any look. */
+static const char *row_of_stored(const struct state *now, const struct state *before)
 {
-    struct pl_transition *t = &look->transitions[look->transition_total++ % TRANSITIONS_MAX];
+    if (!pl__verdict_differs(now->verdict))
+        return now->row;
+    if (before && before->row && before->status == now->stored_status &&
+        pl__str_equal(before->reason, now->stored_reason))
+        return before->row;
+    return NULL;
+}
+
+/* `before` NULL: it is new. */
+static void transition_add(struct pl_look *look, const struct state *now,
+                           const struct state *before)
+{
+    int64_t since_ms = before ? before->differs_ms : 0;
+    struct pl_transition *t = &look->transitions[look->transition_total++ % LOOK_TRANSITIONS_MAX];
     const struct pl_verdict *v = now->verdict;
     int64_t at_ms = look->report->now_ms;
 
     *t = (struct pl_transition){ .at_ms = at_ms,
                                  .kind = now->kind,
                                  .type = now->type,
-                                 .from = from,
+                                 .from = before ? before->stored_status : PL_STATUS_NONE,
                                  .to = v->stored_status,
                                  .negative = v->negative,
-                                 .row = pl__verdict_differs(v) ? "another row meanwhile" : v->row,
+                                 .row = row_of_stored(now, before),
                                  .delay_ms = since_ms ? at_ms - since_ms : -1 };
     copy_text(t->namespace_, sizeof t->namespace_, now->namespace_);
     copy_text(t->name, sizeof t->name, now->name);
@@ -177,7 +197,7 @@ static void compare(struct pl_look *look, struct state *now, const struct state 
         (from != now->stored_status || !pl__str_equal(before->stored_reason, now->stored_reason));
 
     if (changed)
-        transition_add(look, now, from, before ? before->differs_ms : 0);
+        transition_add(look, now, before);
     if (differs && !changed && before && before->differs_ms)
         now->differs_ms = before->differs_ms;
     else if (differs)
@@ -258,10 +278,15 @@ const struct pl_snapshot *pl__look_snapshot(const struct pl_look *look)
 
 size_t pl__look_transition_count(const struct pl_look *look)
 {
-    return look->transition_total < TRANSITIONS_MAX ? look->transition_total : TRANSITIONS_MAX;
+    return look->transition_total < LOOK_TRANSITIONS_MAX ? look->transition_total : LOOK_TRANSITIONS_MAX;
 }
 
 const struct pl_transition *pl__look_transition(const struct pl_look *look, size_t back)
 {
-    return &look->transitions[(look->transition_total - 1 - back) % TRANSITIONS_MAX];
+    return &look->transitions[(look->transition_total - 1 - back) % LOOK_TRANSITIONS_MAX];
+}
+
+size_t pl__look_cluster_count(const struct pl_look *look)
+{
+    return look->report ? look->snapshot.objects.clusters.count : 0;
 }

@@ -11,7 +11,7 @@
 
 #include "controller/controller.h"
 
-enum { LOOK_NAME_BYTES = 256, LOOK_TEXT_BYTES = 256 };
+enum { LOOK_NAME_BYTES = 256, LOOK_TEXT_BYTES = 256, LOOK_TRANSITIONS_MAX = 64 };
 
 /* A condition changed in the API server. */
 struct pl_transition {
@@ -23,7 +23,7 @@ struct pl_transition {
     enum pl_status from, to; /* from none: it was not there */
     bool negative;
     char reason[LOOK_NAME_BYTES];
-    const char *row;
+    const char *row; /* that said so; NULL: it was over before anybody looked */
     char cause[LOOK_TEXT_BYTES]; /* its message, else its row's guard: one line, cut */
     int64_t
         delay_ms; /* from when the world was first seen so to when it was stored; -1: not known */
@@ -56,6 +56,7 @@ int pl__look_take(struct pl_look *look, struct pl_controller *controller, struct
 /* What the last look saw. Valid until the controller's next step; NULL before the first. */
 const struct pl_report *pl__look_report(const struct pl_look *look);
 const struct pl_snapshot *pl__look_snapshot(const struct pl_look *look);
+size_t pl__look_cluster_count(const struct pl_look *look);
 
 /* How many of these transitions are kept, and the one that is `back` places from the newest (0: itself). */
 size_t pl__look_transition_count(const struct pl_look *look);

@@ -4,45 +4,99 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/time.h"
 #include "cli/describe.h"
 #include "cli/text.h"
+#include "cli/up_lines.h"
 
 enum {
     FRAME_MS = 100,
     HEIGHT_DEFAULT = 24,
+    HEIGHT_ROOMY = 40, /* from here on the commands have lines of their own */
     TRANSITIONS_SHOWN = 8,
-    SAID_SHOWN = 12,
-    SAID_BYTES = 256,
-    CLUSTERS_SHOWN_MAX = 50, /* in a picture: more than a screen has lines for */
+    SAID_SHOWN = 16,
+    SAID_BYTES = 512,
+    HEAD_BYTES_MAX = 8192,
 };
 
 struct pl_view {
     struct pl_cli *cli;
+    struct pl_view_options options;
     bool screen;
     struct pl_arena arena; /* what lives as long */
     struct pl_arena scratch;
-    struct pl_str heading;
     char said[SAID_SHOWN][SAID_BYTES]; /* a ring */
     size_t said_total;
     uint64_t drawn_ms;
 };
 
-struct pl_view *pl__view_new(struct pl_cli *cli, struct pl_str heading)
+/* --- the head ------------------------------------------------------------------------------------- */
+
+static void add_note(const struct pl_view *v, struct pl_buf *out)
+{
+    struct pl_wrap wrap = { PL_STR(""), PL_STR(""), v->cli->term.width };
+
+    if (v->options.note)
+        pl__text_wrap(out, pl__str(v->options.note), wrap);
+}
+
+static void add_head(const struct pl_view *v, struct pl_buf *out)
+{
+    const char *program = v->options.program;
+
+    pl__buf_printf(out,
+                   "The playground is up; Ctrl-C ends it. In another terminal:\n"
+                   "  export KUBECONFIG=%s\n"
+                   "  %s fault kubelet-down machine/demo-1-cp-1\n"
+                   "  %s describe -A\n"
+                   "  kubectl get kubeadmcontrolplanes -w\n",
+                   v->options.kubeconfig, program, program);
+    add_note(v, out);
+}
+
+/* Where lines are dear. */
+static void add_short_head(const struct pl_view *v, struct pl_buf *out)
+{
+    const char *program = v->options.program;
+    static const char commands[] = "  %s fault list | %s describe -A | kubectl get kcp -w\n";
+
+    if (2 * strlen(program) + sizeof commands - sizeof "%s%s" > v->cli->term.width + 1)
+        program = "plimsoll";
+    pl__buf_printf(out, "In another terminal: export KUBECONFIG=%s\n", v->options.kubeconfig);
+    if (!v->options.tour)
+        pl__buf_printf(out, commands, program, program);
+    add_note(v, out);
+}
+
+/* --- its life ------------------------------------------------------------------------------------- */
+
+/* One that calls itself dumb writes, and does nothing else. */
+static bool is_screen(void)
+{
+    const char *terminal = getenv("TERM");
+
+    return isatty(STDOUT_FILENO) && terminal && *terminal && strcmp(terminal, "dumb") != 0;
+}
+
+struct pl_view *pl__view_new(struct pl_cli *cli, const struct pl_view_options *options)
 {
     struct pl_view *v = calloc(1, sizeof *v);
 
     if (!v)
         abort();
     v->cli = cli;
-    v->screen = isatty(STDOUT_FILENO);
+    v->screen = is_screen();
     pl__arena_init(&v->arena, NULL, 0);
     pl__arena_init(&v->scratch, NULL, 0);
-    v->heading = pl__str_copy(&v->arena, heading);
+    v->options = (struct pl_view_options){
+        .program = pl__str_copy(&v->arena, pl__str(options->program)).ptr,
+        .kubeconfig = pl__str_copy(&v->arena, pl__str(options->kubeconfig)).ptr,
+        .note = options->note ? pl__str_copy(&v->arena, pl__str(options->note)).ptr : NULL,
+        .tour = options->tour,
+    };
     if (v->screen)
         pl__buf_add_lit(&cli->out.buf, "\x1b[H\x1b[2J");
     else
-        pl__buf_add(&cli->out.buf, heading);
+        add_head(v, &cli->out.buf);
     return v;
 }
 
@@ -55,53 +109,14 @@ void pl__view_free(struct pl_view *v)
     free(v);
 }
 
-bool pl__view_is_screen(const struct pl_view *v)
-{
-    return v->screen;
-}
-
 void pl__view_leave(struct pl_view *v)
 {
+    if (v->screen)
+        pl__buf_add_lit(&v->cli->out.buf, "\n");
     v->screen = false;
 }
 
 /* --- lines ---------------------------------------------------------------------------------------- */
-
-static enum pl_color status_color(enum pl_status status, bool negative)
-{
-    if (status == PL_STATUS_UNKNOWN)
-        return COLOR_YELLOW;
-    return (status == PL_STATUS_TRUE) != negative ? COLOR_GREEN : COLOR_RED;
-}
-
-/* "12:00:03 KubeadmControlPlane/demo-1-cp EtcdClusterHealthy True -> False EtcdClusterNotHealthy
- * (EtcdClusterHealthy/5, stored after 12 ms): message". */
-static void add_transition(const struct pl_view *v, struct pl_buf *out,
-                           const struct pl_transition *t)
-{
-    const struct pl_term *term = &v->cli->term;
-    struct pl_buf time;
-
-    pl__buf_init(&time, out->arena, 64);
-    pl__time_add(&time, t->at_ms);
-    struct pl_str stamp = pl__buf_str(&time);
-    size_t date = sizeof "2026-11-15T" - 1;
-    if (stamp.len > date + 1)
-        stamp = (struct pl_str){ stamp.ptr + date, stamp.len - date - 1 };
-    pl__buf_printf(out, "%.*s %s/", PL_STR_ARG(stamp), t->kind);
-    pl__text_add(out, pl__str(t->name));
-    pl__buf_printf(out, " %s ", t->type);
-    if (t->from != PL_STATUS_NONE && t->from != t->to)
-        pl__buf_printf(out, "%s -> ", pl_status_name(t->from));
-    pl__term_add(term, out, status_color(t->to, t->negative), pl__str(pl_status_name(t->to)));
-    pl__buf_add_char(out, ' ');
-    pl__text_add(out, pl__str(t->reason));
-    pl__buf_printf(out, " (%s", t->row);
-    if (t->delay_ms >= 0)
-        pl__buf_printf(out, ", stored after %lld ms", (long long)t->delay_ms);
-    pl__buf_add_lit(out, "): ");
-    pl__text_add(out, pl__str(t->cause));
-}
 
 void pl__view_changed(struct pl_view *v, const struct pl_transition *t)
 {
@@ -111,7 +126,9 @@ void pl__view_changed(struct pl_view *v, const struct pl_transition *t)
         return; /* the look keeps them */
     pl__arena_reset(&v->scratch);
     pl__buf_init(&line, &v->scratch, 4096);
-    add_transition(v, &line, t);
+    if (v->options.tour)
+        pl__text_spaces(&line, 4); /* below its scene */
+    pl__transition_line(&v->cli->term, &line, t);
     pl__buf_add(&v->cli->out.buf, pl__buf_str(&line));
     pl__buf_add_char(&v->cli->out.buf, '\n');
 }
@@ -141,10 +158,14 @@ void pl__view_say(struct pl_view *v, struct pl_str text)
 
 /* --- a picture ------------------------------------------------------------------------------------ */
 
-static size_t screen_height(void)
+/* People resize windows. */
+static size_t measure_screen(struct pl_view *v)
 {
     struct winsize size;
+    struct pl_term term;
 
+    pl__term_init(&term, "auto");
+    v->cli->term.width = term.width;
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0)
         return size.ws_row;
     return HEIGHT_DEFAULT;
@@ -167,7 +188,16 @@ static struct pl_str cut(struct pl_arena *arena, struct pl_str line, size_t widt
     return line;
 }
 
-/* Up to `lines` lines of the text, each cut and cleared to its end. How many were there. */
+static size_t count_lines(struct pl_str text)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        count += text.ptr[i] == '\n';
+    return count;
+}
+
+/* Up to `lines` lines of the text, each on a line that is empty, and cut. How many were there. */
 static size_t put_lines(struct pl_view *v, struct pl_str text, size_t lines)
 {
     struct pl_buf *out = &v->cli->out.buf;
@@ -176,110 +206,286 @@ static size_t put_lines(struct pl_view *v, struct pl_str text, size_t lines)
     while (text.len && count < lines) {
         const char *end = memchr(text.ptr, '\n', text.len);
         size_t len = end ? (size_t)(end - text.ptr) : text.len;
+        /* Cleared first: behind a full line the cursor stands on its last character. */
+        pl__buf_add_lit(out, "\x1b[K");
         pl__buf_add(out, cut(&v->scratch, (struct pl_str){ text.ptr, len }, v->cli->term.width));
-        pl__buf_add_lit(out, "\x1b[K\n");
+        pl__buf_add_char(out, '\n');
         text = (struct pl_str){ text.ptr + len + (end != NULL), text.len - len - (end != NULL) };
         count++;
     }
     return count;
 }
 
-/* Clusters that call for attention come first: with many of them the others are not seen. */
-static void order_clusters(struct pl_describe *d)
-{
-    struct pl_describe_node *calling = NULL, *calm = NULL;
-    struct pl_describe_node **calling_end = &calling, **calm_end = &calm;
-    size_t count = 0;
+/* --- the tree ------------------------------------------------------------------------------------- */
 
-    for (struct pl_describe_node *n = d->clusters, *next; n; n = next) {
-        struct pl_describe_node ***end = n->calls ? &calling_end : &calm_end;
-        next = n->next;
-        n->next = NULL;
-        **end = n;
-        *end = &n->next;
+/* The Clusters of one picture, those that call for attention first. */
+struct clusters {
+    struct pl_describe_node **items; /* as built */
+    size_t count, calling;
+    size_t shown;
+    size_t
+        beyond; /* so many more there are, of which the look tells nothing; calm ones, if it tells of calm ones */
+};
+
+static bool is_all(const struct clusters *c)
+{
+    return c->shown == c->count && c->beyond == 0;
+}
+
+static bool calls(const struct pl_describe_node *node)
+{
+    if (node->calls)
+        return true;
+    for (const struct pl_describe_node *child = node->child; child; child = child->next) {
+        if (calls(child))
+            return true;
     }
-    *calling_end = calm;
-    d->clusters = calling ? calling : calm;
+    return false;
+}
+
+static void clusters_order(struct pl_view *v, struct pl_describe *d, size_t room,
+                           struct clusters *c)
+{
+    size_t calm = 0;
+
+    *c = (struct clusters){ NULL };
+    for (const struct pl_describe_node *n = d->clusters; n; n = n->next)
+        c->count++;
+    struct pl_describe_node **late = PL_NEW(&v->scratch, struct pl_describe_node *, c->count);
+    c->items = PL_NEW(&v->scratch, struct pl_describe_node *, c->count);
     for (struct pl_describe_node *n = d->clusters; n; n = n->next) {
-        if (++count == CLUSTERS_SHOWN_MAX)
-            n->next = NULL;
+        if (calls(n))
+            c->items[c->calling++] = n;
+        else
+            late[calm++] = n;
+    }
+    for (size_t i = 0; i < calm; i++)
+        c->items[c->calling + i] = late[i];
+    c->shown = c->count < room ? c->count : room;
+}
+
+static bool is_all_green(const struct pl_describe_node *first)
+{
+    while (first && first->color == COLOR_GREEN)
+        first = first->next;
+    return !first;
+}
+
+/* Members of which nothing is to be said go first when lines are dear: their number stays. */
+static void drop_calm_members(struct pl_describe_node *node)
+{
+    for (struct pl_describe_node *child = node->child; child; child = child->next) {
+        if (!child->kind && pl__str_equal(child->name, PL_STR("Etcd")) &&
+            is_all_green(child->child))
+            child->child = child->child_last = NULL;
+        drop_calm_members(child);
     }
 }
 
-/* The tree, as describe prints it. What is in the output already stays out of it. */
-static struct pl_str draw_tree(struct pl_view *v, const struct pl_look *look)
+/* A Cluster as one line: without what is below it, and with what that comes to. */
+static struct pl_describe_node folded(const struct pl_describe_node *from)
+{
+    struct pl_describe_node node = *from;
+
+    node.child = node.child_last = NULL;
+    if (node.status.len == 0) {
+        node.status = calls(from) ? PL_STR("Not healthy") : PL_STR("Healthy");
+        node.color = calls(from) ? COLOR_RED : COLOR_GREEN;
+    }
+    return node;
+}
+
+/* The Clusters that are shown, the first `full` of them with all that is below them, as describe prints it. What is
+ * in the output already stays out of it. */
+static struct pl_str tree_text(struct pl_view *v, struct pl_describe *d, const struct clusters *c,
+                               size_t full)
 {
     struct pl_cli *cli = v->cli;
     struct pl_buf saved = cli->out.buf;
-    struct pl_describe d = { .cli = cli,
-                             .scratch = &v->scratch,
-                             .first = true,
-                             .report = pl__look_report(look),
-                             .snapshot = pl__look_snapshot(look) };
+    struct pl_describe_node *nodes = PL_NEW(&v->scratch, struct pl_describe_node, c->shown);
 
-    pl__describe_build(&d);
-    if (!d.clusters)
-        return PL_STR("");
-    order_clusters(&d);
+    for (size_t i = 0; i < c->shown; i++) {
+        nodes[i] = i < full ? *c->items[i] : folded(c->items[i]);
+        nodes[i].next = i + 1 < c->shown ? &nodes[i + 1] : NULL;
+    }
+    d->clusters = nodes;
+    d->first = true;
     pl__buf_init(&cli->out.buf, &v->scratch, SIZE_MAX / 4);
-    pl__describe_table(&d);
+    pl__describe_table(d);
     struct pl_str text = pl__buf_str(&cli->out.buf);
     cli->out.buf = saved;
-    /* Its first line says where the snapshot came from: here. */
-    const char *end = memchr(text.ptr, '\n', text.len);
-    size_t skip = end ? (size_t)(end - text.ptr) + 1 : 0;
-    return (struct pl_str){ text.ptr + skip, text.len - skip };
+    /* Its first lines say where the snapshot came from: here. */
+    for (int i = 0; i < 2; i++) {
+        const char *end = memchr(text.ptr, '\n', text.len);
+        size_t skip = end ? (size_t)(end - text.ptr) + 1 : 0;
+        text = (struct pl_str){ text.ptr + skip, text.len - skip };
+    }
+    return text;
 }
 
-static struct pl_str draw_below(struct pl_view *v, const struct pl_look *look, size_t room)
+/* As many trees as there is room for. Where there is not even a line for each, the first that calls for attention has
+ * its tree all the same, and as many lines as are left follow. */
+static struct pl_str fit_tree(struct pl_view *v, struct pl_describe *d, struct clusters *c,
+                              size_t room)
 {
-    size_t said = v->said_total < SAID_SHOWN ? v->said_total : SAID_SHOWN;
-    size_t changed = pl__look_transition_count(look);
+    size_t low = 0, high = c->shown; /* `low` trees fit, or none does; more than `high` do not */
+    struct pl_str text = tree_text(v, d, c, high);
+
+    if (is_all(c) && count_lines(text) <= room)
+        return text;
+    for (size_t i = 0; i < c->shown; i++)
+        drop_calm_members(c->items[i]);
+    while (low < high) {
+        size_t middle = high - (high - low) / 2;
+        if (count_lines(tree_text(v, d, c, middle)) + !is_all(c) <= room)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    text = tree_text(v, d, c, low);
+    size_t lines = count_lines(text) + !is_all(c);
+    if (lines <= room && (low > 0 || c->calling == 0))
+        return text;
+    size_t full = c->calling > 0;
+    text = tree_text(v, d, c, full);
+    lines = count_lines(text) + 1;
+    size_t excess = lines > room ? lines - room : 0;
+    c->shown = c->shown > excess + 1 ? c->shown - excess : 1;
+    return tree_text(v, d, c, full);
+}
+
+/* "... and 7 more Clusters, 2 of them not healthy". */
+static void add_rest(struct pl_buf *text, const struct clusters *c)
+{
+    size_t rest = c->count - c->shown + c->beyond;
+    size_t calling = c->calling > c->shown ? c->calling - c->shown : 0;
+
+    if (rest == 0)
+        return;
+    pl__buf_printf(text, "... and %zu more Cluster%s, ", rest, rest == 1 ? "" : "s");
+    if (c->beyond && c->calling == c->count)
+        pl__buf_printf(text, "%zu of them or more not healthy\n", calling);
+    else if (calling)
+        pl__buf_printf(text, "%zu of them not healthy\n", calling);
+    else
+        pl__buf_printf(text, "%s\n", rest == 1 ? "healthy" : "all healthy");
+}
+
+static struct pl_str draw_tree(struct pl_view *v, const struct pl_look *look, size_t room)
+{
+    struct pl_describe d = { .cli = v->cli,
+                             .scratch = &v->scratch,
+                             .report = pl__look_report(look),
+                             .snapshot = pl__look_snapshot(look) };
+    struct clusters c;
     struct pl_buf text;
 
-    changed = changed < TRANSITIONS_SHOWN ? changed : TRANSITIONS_SHOWN;
-    changed = changed < room * 2 / 3 ? changed : room * 2 / 3;
-    if (said + changed + 1 > room)
-        said = room > changed + 1 ? room - changed - 1 : 0;
+    pl__describe_build(&d);
+    if (!d.clusters || room == 0)
+        return PL_STR("");
+    clusters_order(v, &d, room, &c);
+    size_t total = pl__look_cluster_count(look);
+    c.beyond = total > c.count ? total - c.count : 0;
+    struct pl_str tree = fit_tree(v, &d, &c, room);
     pl__buf_init(&text, &v->scratch, SIZE_MAX / 4);
-    for (size_t i = changed; i > 0; i--) {
-        add_transition(v, &text, pl__look_transition(look, i - 1));
-        pl__buf_add_char(&text, '\n');
+    size_t lines = is_all(&c) ? room : room - 1;
+    for (size_t at = 0; lines > 0 && at < tree.len; lines--) {
+        const char *end = memchr(tree.ptr + at, '\n', tree.len - at);
+        size_t len = end ? (size_t)(end - tree.ptr) - at + 1 : tree.len - at;
+        pl__buf_add(&text, (struct pl_str){ tree.ptr + at, len });
+        at += len;
     }
-    pl__buf_add_char(&text, '\n');
-    for (size_t i = said; i > 0; i--) {
+    add_rest(&text, &c);
+    return pl__buf_str(&text);
+}
+
+/* --- below the tree ------------------------------------------------------------------------------- */
+
+/* The newest transitions that fit, alike ones as one, the newest last. */
+static struct pl_str draw_transitions(struct pl_view *v, const struct pl_look *look, size_t room)
+{
+    size_t count = pl__look_transition_count(look), shown = 0, used = 0;
+    struct pl_buf entries[TRANSITIONS_SHOWN], text;
+    bool told[LOOK_TRANSITIONS_MAX] = { false };
+
+    for (size_t back = 0; back < count && shown < TRANSITIONS_SHOWN; back++) {
+        const struct pl_transition *newest = pl__look_transition(look, back), *t = newest;
+        size_t more = 0;
+        if (told[back])
+            continue;
+        for (size_t other = back + 1; other < count; other++) {
+            if (!pl__transition_alike(newest, pl__look_transition(look, other)))
+                continue;
+            told[other] = true;
+            t = pl__look_transition(look, other); /* the first of them has the name */
+            more++;
+        }
+        pl__buf_init(&entries[shown], &v->scratch, SIZE_MAX / 4);
+        used += pl__transition_lines(&v->cli->term, &entries[shown], t, more);
+        if (used > room)
+            break;
+        shown++;
+    }
+    pl__buf_init(&text, &v->scratch, SIZE_MAX / 4);
+    while (shown > 0)
+        pl__buf_add(&text, pl__buf_str(&entries[--shown]));
+    return pl__buf_str(&text);
+}
+
+static struct pl_str draw_said(struct pl_view *v, size_t room)
+{
+    size_t said = v->said_total < SAID_SHOWN ? v->said_total : SAID_SHOWN;
+    struct pl_buf text;
+
+    pl__buf_init(&text, &v->scratch, SIZE_MAX / 4);
+    for (size_t i = said < room ? said : room; i > 0; i--) {
         pl__buf_printf(&text, "%s%s\n", v->said[(v->said_total - i) % SAID_SHOWN],
                        v->cli->term.color ? "\x1b[0m" : "");
     }
     return pl__buf_str(&text);
 }
 
-bool pl__view_draw(struct pl_view *v, const struct pl_look *look, struct pl_str status,
+/* An empty line, if there is room, and the text. */
+static size_t put_part(struct pl_view *v, struct pl_str text, size_t lines)
+{
+    if (text.len == 0 || lines < 2)
+        return 0;
+    pl__buf_add_lit(&v->cli->out.buf, "\x1b[K\n");
+    return 1 + put_lines(v, text, lines - 1);
+}
+
+void pl__view_draw(struct pl_view *v, const struct pl_look *look, struct pl_str status,
                    uint64_t mono_ms)
 {
     struct pl_buf *out = &v->cli->out.buf;
-    size_t height = screen_height();
+    struct pl_buf head;
 
-    if (!v->screen || !pl__look_report(look))
-        return true;
-    if (v->drawn_ms && mono_ms - v->drawn_ms < FRAME_MS)
-        return false;
+    if (!v->screen || !pl__look_report(look) || (v->drawn_ms && mono_ms - v->drawn_ms < FRAME_MS))
+        return;
     v->drawn_ms = mono_ms;
     pl__arena_reset(&v->scratch);
-    status = pl__str_copy(&v->scratch, status);
-    struct pl_str tree = draw_tree(v, look);
-    struct pl_str below = draw_below(v, look, height / 3);
-    size_t below_lines = 0;
-    for (size_t i = 0; i < below.len; i++)
-        below_lines += below.ptr[i] == '\n';
+    size_t height = measure_screen(v);
     /* The last line of a screen stays free: a newline there would scroll. */
-    size_t left = height - 1;
-    pl__buf_add_lit(out, "\x1b[H");
-    left -= put_lines(v, v->heading, left);
-    left -= put_lines(v, status, left);
-    put_lines(v, tree, left > below_lines + 1 ? left - below_lines - 1 : 0);
-    pl__buf_add_lit(out, "\x1b[K\n");
-    put_lines(v, below, left);
-    pl__buf_add_lit(out, "\x1b[J");
-    return true;
+    size_t left = height > 1 ? height - 1 : 1;
+    pl__buf_init(&head, &v->scratch, HEAD_BYTES_MAX);
+    pl__term_add(&v->cli->term, &head, COLOR_BOLD, status);
+    pl__buf_add_char(&head, '\n');
+    if (height >= HEIGHT_ROOMY)
+        add_head(v, &head);
+    else
+        add_short_head(v, &head);
+    /* No wrapping by the terminal while we draw: one that is narrower than our narrowest would scroll. */
+    pl__buf_add_lit(out, "\x1b[?7l\x1b[H");
+    left -= put_lines(v, pl__buf_str(&head), left);
+    /* The larger part is the tree's, or the story's, and what the others leave of theirs. */
+    size_t below = v->options.tour ? left * 3 / 5 : left * 2 / 5;
+    struct pl_str said = draw_said(v, v->options.tour ? below * 2 / 3 : below / 4);
+    size_t said_lines = said.len ? count_lines(said) + 1 : 0;
+    struct pl_str changed = draw_transitions(v, look, below > said_lines ? below - said_lines : 0);
+    size_t below_lines = said_lines + (changed.len ? count_lines(changed) + 1 : 0);
+    struct pl_str tree = draw_tree(v, look, left > below_lines + 1 ? left - below_lines - 1 : 0);
+    left -= put_part(v, tree, left);
+    left -= put_part(v, changed, left);
+    put_part(v, said, left);
+    pl__buf_add_lit(out, "\x1b[J\x1b[?7h");
 }
