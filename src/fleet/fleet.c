@@ -13,7 +13,7 @@
 #include "loop/files.h"
 
 enum {
-    CLUSTERS_PER_TURN = 32, /* so that the controller, on the same loop, is not kept waiting */
+    TURN_NS_MAX = 5 * 1000 * 1000, /* the controller, on the same loop, is not kept waiting */
     KILL_AFTER_MS = 3000,
     LINE_BYTES = 512,
 };
@@ -53,16 +53,19 @@ static uint64_t name_hash(struct pl_str name)
     return hash;
 }
 
+static struct cluster **bucket_of(struct pl_fleet *fleet, uint64_t hash)
+{
+    return &fleet->buckets[hash % CLUSTER_BUCKETS];
+}
+
 struct cluster *pl__cluster_find(const struct pl_fleet *fleet, struct pl_str name)
 {
     uint64_t hash = name_hash(name);
+    struct cluster *c = fleet->buckets[hash % CLUSTER_BUCKETS];
 
-    for (uint32_t i = 0; i < fleet->cluster_count; i++) {
-        struct cluster *c = fleet->clusters[i];
-        if (c->hash == hash && pl__str_equal(name, pl__str(c->name)))
-            return c;
-    }
-    return NULL;
+    while (c && (c->hash != hash || !pl__str_equal(name, pl__str(c->name))))
+        c = c->next_in_bucket;
+    return c;
 }
 
 struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
@@ -85,6 +88,8 @@ struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
     c->made_ms = pl__loop_wall_ms();
     NAME_SET(c->name, name);
     fleet->clusters[fleet->cluster_count++] = c;
+    c->next_in_bucket = *bucket_of(fleet, c->hash);
+    *bucket_of(fleet, c->hash) = c;
     api->cluster_add(api->user, pl__str(c->name));
     api->watch(api->user, pl__str(c->name), "v1", "nodes");
     api->watch(api->user, pl__str(c->name), "v1", "pods");
@@ -93,14 +98,19 @@ struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
 
 static void cluster_drop(struct pl_fleet *fleet, uint32_t index)
 {
-    struct cluster *c = fleet->clusters[index];
+    struct cluster *c = fleet->clusters[index], **at = bucket_of(fleet, c->hash);
 
+    while (*at != c)
+        at = &(*at)->next_in_bucket;
+    *at = c->next_in_bucket;
     pl__fleet_say(fleet, "Cluster %s is gone", c->name);
     fleet->options.api.cluster_remove(fleet->options.api.user, pl__str(c->name));
     fleet->cluster_count--;
     memmove(fleet->clusters + index, fleet->clusters + index + 1,
             (fleet->cluster_count - index) * sizeof *fleet->clusters);
+    pl__fleet_enter(fleet);
     pl__cluster_free(c);
+    pl__fleet_leave(fleet);
 }
 
 /* --- looking ------------------------------------------------------------------------------------------------- */
@@ -120,6 +130,7 @@ void pl__fleet_wake(struct pl_fleet *fleet, uint64_t at_ms)
 void pl__cluster_poke(struct cluster *c)
 {
     c->due_ms = 0;
+    c->counted = false;
     if (!c->fleet->stepping)
         pl__fleet_wake(c->fleet, pl__loop_mono_ms(c->fleet->loop));
 }
@@ -137,38 +148,43 @@ void pl__ensemble_poke(struct ensemble *e, bool everybody)
             pl__cluster_poke(fleet->clusters[i]);
 }
 
-/* The first clusters, a few a turn. */
+/* The first clusters, some a turn. */
 static void first_make(struct pl_fleet *fleet)
 {
-    for (int i = 0; i < CLUSTERS_PER_TURN && fleet->made_count < fleet->options.cluster_count;
-         i++) {
+    uint64_t end_ns = uv_hrtime() + TURN_NS_MAX;
+
+    while (fleet->made_count < fleet->options.cluster_count && uv_hrtime() < end_ns) {
+        pl__fleet_enter(fleet);
         struct pl_str name =
             pl__str_format(&fleet->scratch, "%s-%u", fleet->options.prefix, ++fleet->made_count);
         struct cluster *c = pl__cluster_find(fleet, name);
         if (!c)
             c = pl__cluster_add(fleet, name);
-        if (!c)
-            return;
-        c->ours = true;
-        pl__cluster_make(c);
+        if (c) {
+            c->ours = true;
+            pl__cluster_make(c);
+        }
+        pl__fleet_leave(fleet);
     }
 }
 
 static void clusters_step(struct pl_fleet *fleet, uint64_t now_ms, uint64_t *due_ms)
 {
-    int stepped = 0;
+    uint64_t end_ns = uv_hrtime() + TURN_NS_MAX;
 
     for (uint32_t seen = 0; seen < fleet->cluster_count; seen++) {
         uint32_t index = (fleet->cluster_next + seen) % fleet->cluster_count;
         struct cluster *c = fleet->clusters[index];
-        if (c->due_ms <= now_ms && stepped == CLUSTERS_PER_TURN) {
+        if (c->due_ms <= now_ms && uv_hrtime() >= end_ns) {
             fleet->cluster_next = index;
             *due_ms = now_ms;
             return;
         }
         if (c->due_ms <= now_ms) {
+            c->counted = false;
+            pl__fleet_enter(fleet);
             pl__cluster_step(c, now_ms);
-            stepped++;
+            pl__fleet_leave(fleet);
         }
         if (pl__cluster_is_over(c)) {
             cluster_drop(fleet, index);
@@ -191,7 +207,6 @@ static void timer_fired(uv_timer_t *timer)
         stopping_step(fleet, now_ms);
         return;
     }
-    pl__fleet_enter(fleet);
     fleet->stepping = true;
     first_make(fleet);
     if (fleet->made_count < fleet->options.cluster_count)
@@ -199,11 +214,12 @@ static void timer_fired(uv_timer_t *timer)
     clusters_step(fleet, now_ms, &due_ms);
     if (fleet->shared && fleet->shared_due_ms <= now_ms) {
         fleet->shared_due_ms = UINT64_MAX;
+        pl__fleet_enter(fleet);
         pl__ensemble_step(fleet->shared, now_ms, &fleet->shared_due_ms);
+        pl__fleet_leave(fleet);
     }
     pl__due(&due_ms, fleet->shared_due_ms);
     fleet->stepping = false;
-    pl__fleet_leave(fleet);
     /* At once would keep the loop from polling. */
     pl__fleet_wake(fleet, due_ms <= now_ms ? now_ms + 1 : due_ms);
 }
@@ -355,6 +371,7 @@ int pl__fleet_open(struct pl_loop *loop, const struct pl_fleet_options *options,
     fleet->timer_ms = fleet->shared_due_ms = UINT64_MAX;
     pl__arena_init(&fleet->strings, NULL, 4096);
     pl__arena_init(&fleet->scratch, NULL, 0);
+    pl__arena_init(&fleet->answer, NULL, 0);
     uv_timer_init(pl__loop_uv(loop), &fleet->timer);
     fleet->timer.data = fleet;
     pl__loop_hold(loop);
@@ -444,6 +461,7 @@ static void fleet_release(struct pl_fleet *fleet)
         return;
     pl__arena_release(&fleet->strings);
     pl__arena_release(&fleet->scratch);
+    pl__arena_release(&fleet->answer);
     free(fleet->clusters);
     free(fleet->etcd);
     free(fleet);
@@ -475,6 +493,7 @@ void pl__fleet_free(struct pl_fleet *fleet)
     for (uint32_t i = 0; i < fleet->cluster_count; i++)
         pl__cluster_free(fleet->clusters[i]);
     fleet->cluster_count = 0;
+    memset((void *)fleet->buckets, 0, sizeof fleet->buckets);
     pl__processes_kill_all(fleet);
     pl__processes_close(fleet);
     if (fleet->lock >= 0) {
@@ -527,14 +546,14 @@ uint16_t pl__fleet_etcd_port(const struct pl_fleet *fleet)
     return fleet->client_port;
 }
 
-static bool cluster_settled(const struct cluster *c, uint32_t *machines, uint32_t *running)
+static void cluster_count(struct cluster *c)
 {
     int32_t own = 0;
     bool settled = c->there && c->furnished && !c->deleting && c->due_ms != 0;
 
+    c->running = 0;
     for (const struct machine *m = c->machines; m; m = m->next) {
-        (*machines)++;
-        *running += m->phase == MACHINE_RUNS && !m->deleting;
+        c->running += m->phase == MACHINE_RUNS && !m->deleting;
         settled &= m->phase == MACHINE_RUNS && !m->deleting;
         settled &= !m->member || m->member->state == MEMBER_VOTES;
         own += m->control_plane;
@@ -546,7 +565,8 @@ static bool cluster_settled(const struct cluster *c, uint32_t *machines, uint32_
             count += strcmp(m->set, set->name) == 0;
         settled &= !set->there || set->is_deployment || count == set->replicas;
     }
-    return settled && c->kcp_there && own == c->kcp_replicas && c->kcp_initialized;
+    c->settled = settled && c->kcp_there && own == c->kcp_replicas && c->kcp_initialized;
+    c->counted = true;
 }
 
 struct pl_fleet_counts pl__fleet_counts(const struct pl_fleet *fleet)
@@ -556,7 +576,13 @@ struct pl_fleet_counts pl__fleet_counts(const struct pl_fleet *fleet)
                                       .settled =
                                           fleet->made_count == fleet->options.cluster_count };
 
-    for (uint32_t i = 0; i < fleet->cluster_count; i++)
-        counts.settled &= cluster_settled(fleet->clusters[i], &counts.machines, &counts.running);
+    for (uint32_t i = 0; i < fleet->cluster_count; i++) {
+        struct cluster *c = fleet->clusters[i];
+        if (!c->counted)
+            cluster_count(c);
+        counts.machines += c->machine_count;
+        counts.running += c->running;
+        counts.settled &= c->settled;
+    }
     return counts;
 }

@@ -34,6 +34,7 @@ enum {
     SETS_MAX = 16,      /* MachineDeployments and MachineSets of a cluster */
     MEMBERS_MAX = 12,   /* of an etcd, ghosts included */
     ERRANDS_MAX = 16,
+    CLUSTER_BUCKETS = 1024,
     FLEET_SETTLE_MS =
         600, /* kinds are told apart from each other: what belongs together has come then */
     TEXT_BYTES_MAX = 64 * 1024 /* of an object that is written */
@@ -264,6 +265,7 @@ struct set {
 
 struct cluster {
     struct pl_fleet *fleet;
+    struct cluster *next_in_bucket;
     uint64_t hash; /* of the name */
     char name[NAME_BYTES], uid[UID_BYTES], kcp[NAME_BYTES], kcp_uid[UID_BYTES];
     uint64_t version, kcp_version;
@@ -283,6 +285,9 @@ struct cluster {
     struct ensemble *etcd; /* NULL: external, or not begun */
     struct machine *machines;
     uint32_t machine_count;
+    bool counted; /* what follows is true: nothing has happened since */
+    bool settled;
+    uint32_t running;
     struct set sets[SETS_MAX];
 };
 
@@ -348,7 +353,8 @@ struct pl_fleet {
     struct pl_loop *loop;
     struct pl_fleet_options options; /* strings are copies */
     struct pl_arena strings;         /* of the options */
-    struct pl_arena scratch;         /* of one turn */
+    struct pl_arena scratch;         /* of one step */
+    struct pl_arena answer;          /* of one call */
     uint32_t depth;                  /* of calls that use it */
     char *etcd;                      /* the program; NULL: none */
     char why_not[200];
@@ -360,6 +366,7 @@ struct pl_fleet {
     uint64_t timer_ms; /* when it fires; UINT64_MAX: not started */
     bool stepping, stopping, freeing, timer_closed;
     bool failed; /* a call, in the step that is being taken: it is to be taken again */
+    struct cluster *buckets[CLUSTER_BUCKETS]; /* by hash */
     struct cluster **clusters;
     uint32_t cluster_count, cluster_capacity, cluster_next;
     uint32_t made_count; /* of the first ones, whose objects are made a few a turn */

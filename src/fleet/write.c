@@ -60,7 +60,7 @@ int pl__call(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_ca
     if (fleet->stopping)
         return 0;
     call.cluster = c ? pl__str(c->name) : PL_STR("");
-    int status = fleet->options.api.call(fleet->options.api.user, &call, &fleet->scratch, &body);
+    int status = fleet->options.api.call(fleet->options.api.user, &call, &fleet->answer, &body);
     if (status < 300 && call.verb != FLEET_DELETE) {
         pl__fleet_see(fleet, call.cluster, body, false);
     } else if (status >= 400 && status != 404 && status != 409) {
@@ -69,6 +69,8 @@ int pl__call(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_ca
                       PL_STR_ARG(call.name), status, (int)(body.len < 300 ? body.len : 300),
                       body.ptr);
     }
+    /* An API server needs a multiple of what it answers: not to be kept until the step is over. */
+    pl__arena_reset(&fleet->answer);
     return status;
 }
 
