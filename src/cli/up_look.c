@@ -1,5 +1,5 @@
-/* Two looks are compared by merging two sorted lists of conditions, each in an arena of its own: this look's
- * and the last one's, in turn. */
+/* A cluster is judged by itself, so that memory and time of a look go with what has changed and not with the fleet.
+ * Two looks at it are compared by merging two sorted lists of conditions, each in an arena of its own. */
 #include "cli/up_look.h"
 
 #include <stdlib.h>
@@ -12,6 +12,8 @@ enum {
     REFRESH_MS = 500,
     UNSEEN_MAX = 64, /* looks; then it is forgotten */
     SHARE = 10,      /* a look may cost one part in so many of the time */
+    STATES_BYTES = 8 * 1024,
+    JUDGE_NS_MAX = 4 * 1000 * 1000, /* then the rest waits for the next look */
 };
 
 /* One condition of one object at one look. */
@@ -37,15 +39,28 @@ struct states {
     size_t count;
 };
 
+/* What is remembered of a cluster. */
+struct subject {
+    char *namespace_, *name;
+    struct states states; /* of the last time that it was judged */
+    bool stale;           /* it has changed since */
+    bool unwell;          /* something about it calls for attention */
+    bool there;
+};
+
 struct pl_look {
     struct pl_look_options options;
-    struct pl_arena arena; /* of the report */
+    struct subject **subjects; /* sorted */
+    size_t subject_count, subject_capacity, subject_next;
+    size_t stale_count;
+    struct states spare;    /* those that are being made */
+    struct pl_arena judged; /* of one cluster */
+    int64_t now_ms;         /* of this look, wall clock */
+    struct pl_arena arena;  /* of the report */
     struct pl_snapshot snapshot;
     const struct pl_report *report;
-    struct states states[2];
-    int turn;
     uint64_t changes; /* the controller's count at the last look */
-    uint64_t taken_ms, cost_ms;
+    uint64_t taken_ms, cost_us;
     struct pl_transition transitions[LOOK_TRANSITIONS_MAX];
     size_t transition_total;
 };
@@ -58,9 +73,17 @@ struct pl_look *pl__look_new(const struct pl_look_options *options)
         abort();
     look->options = *options;
     pl__arena_init(&look->arena, NULL, 0);
-    pl__arena_init(&look->states[0].arena, NULL, 0);
-    pl__arena_init(&look->states[1].arena, NULL, 0);
+    pl__arena_init(&look->judged, NULL, 0);
+    pl__arena_init(&look->spare.arena, NULL, STATES_BYTES);
     return look;
+}
+
+static void subject_free(struct subject *s)
+{
+    pl__arena_release(&s->states.arena);
+    free(s->namespace_);
+    free(s->name);
+    free(s);
 }
 
 void pl__look_free(struct pl_look *look)
@@ -68,8 +91,11 @@ void pl__look_free(struct pl_look *look)
     if (!look)
         return;
     pl__arena_release(&look->arena);
-    pl__arena_release(&look->states[0].arena);
-    pl__arena_release(&look->states[1].arena);
+    for (size_t i = 0; i < look->subject_count; i++)
+        subject_free(look->subjects[i]);
+    free((void *)look->subjects);
+    pl__arena_release(&look->judged);
+    pl__arena_release(&look->spare.arena);
     free(look);
 }
 
@@ -77,8 +103,9 @@ bool pl__look_due(const struct pl_look *look, const struct pl_controller *contro
                   uint64_t mono_ms, uint64_t *wait_ms)
 {
     uint64_t since_ms = mono_ms - look->taken_ms;
-    bool changed = !look->report || pl_controller_changes(controller) != look->changes;
-    uint64_t pause_ms = look->cost_ms * SHARE;
+    bool changed =
+        !look->report || look->stale_count || pl_controller_changes(controller) != look->changes;
+    uint64_t pause_ms = look->cost_us * SHARE / 1000;
 
     if (!changed && pause_ms < REFRESH_MS)
         pause_ms = REFRESH_MS;
@@ -168,7 +195,7 @@ static void transition_add(struct pl_look *look, const struct state *now,
     int64_t since_ms = before ? before->differs_ms : 0;
     struct pl_transition *t = &look->transitions[look->transition_total++ % LOOK_TRANSITIONS_MAX];
     const struct pl_verdict *v = now->verdict;
-    int64_t at_ms = look->report->now_ms;
+    int64_t at_ms = look->now_ms;
 
     *t = (struct pl_transition){ .at_ms = at_ms,
                                  .kind = now->kind,
@@ -201,7 +228,7 @@ static void compare(struct pl_look *look, struct state *now, const struct state 
     if (differs && !changed && before && before->differs_ms)
         now->differs_ms = before->differs_ms;
     else if (differs)
-        now->differs_ms = look->report->now_ms;
+        now->differs_ms = look->now_ms;
     if (look->options.seen)
         look->options.seen(look->options.user, now->object, now->verdict, !differs);
 }
@@ -221,13 +248,14 @@ static void carry(struct states *to, const struct state *from)
                             .unseen = from->unseen + 1 };
 }
 
-static void compare_all(struct pl_look *look)
+static void compare_all(struct pl_look *look, struct subject *subject,
+                        const struct pl_report *report)
 {
-    const struct states *before = &look->states[look->turn];
-    struct states *now = &look->states[look->turn ^= 1];
+    const struct states *before = &subject->states;
+    struct states *now = &look->spare;
     size_t old = 0;
 
-    states_fill(now, look->report, before->count);
+    states_fill(now, report, before->count);
     size_t judged = now->count;
     for (size_t i = 0; i < judged; i++) {
         for (; old < before->count && compare_states(&before->items[old], &now->items[i]) < 0;
@@ -241,29 +269,209 @@ static void compare_all(struct pl_look *look)
         carry(now, &before->items[old]);
     if (now->count > judged)
         qsort(now->items, now->count, sizeof now->items[0], compare_states);
+    struct states swapped = look->spare;
+    look->spare = subject->states;
+    subject->states = swapped;
+}
+
+/* --- the clusters -------------------------------------------------------------------------------- */
+
+static char *text_copy(struct pl_str text)
+{
+    char *copy = calloc(1, text.len + 1);
+
+    if (!copy)
+        abort();
+    if (text.len)
+        memcpy(copy, text.ptr, text.len);
+    return copy;
+}
+
+static struct pl_cluster_name subject_name(const struct subject *s)
+{
+    return (struct pl_cluster_name){ pl__str(s->namespace_), pl__str(s->name) };
+}
+
+/* Its place, or where it belongs. */
+static size_t subject_place(const struct pl_look *look, struct pl_cluster_name name, bool *found)
+{
+    size_t low = 0, high = look->subject_count;
+
+    *found = false;
+    while (low < high && !*found) {
+        size_t middle = low + (high - low) / 2;
+        struct pl_cluster_name other = subject_name(look->subjects[middle]);
+        int order = pl__str_compare(other.namespace_, name.namespace_);
+        order = order ? order : pl__str_compare(other.name, name.name);
+        *found = order == 0;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return high;
+}
+
+static struct subject *subject_add(struct pl_look *look, size_t at, struct pl_cluster_name name)
+{
+    struct subject *s = calloc(1, sizeof *s);
+
+    if (look->subject_count == look->subject_capacity) {
+        look->subject_capacity = look->subject_capacity ? look->subject_capacity * 2 : 16;
+        look->subjects =
+            realloc((void *)look->subjects, look->subject_capacity * sizeof(struct subject *));
+    }
+    if (!s || !look->subjects)
+        abort();
+    memmove((void *)(look->subjects + at + 1), (void *)(look->subjects + at),
+            (look->subject_count - at) * sizeof(struct subject *));
+    look->subjects[at] = s;
+    look->subject_count++;
+    s->namespace_ = text_copy(name.namespace_);
+    s->name = text_copy(name.name);
+    pl__arena_init(&s->states.arena, NULL, STATES_BYTES);
+    return s;
+}
+
+static void mark_changed(void *user, struct pl_cluster_name name)
+{
+    struct pl_look *look = user;
+    bool found;
+    size_t at = subject_place(look, name, &found);
+    struct subject *s = found ? look->subjects[at] : subject_add(look, at, name);
+
+    look->stale_count += !s->stale;
+    s->stale = true;
+}
+
+static void mark_there(void *user, struct pl_cluster_name name)
+{
+    struct pl_look *look = user;
+    bool found;
+    size_t at = subject_place(look, name, &found);
+
+    if (found)
+        look->subjects[at]->there = true;
+}
+
+/* Drops those that the controller knows no more. */
+static void subjects_sweep(struct pl_look *look, const struct pl_controller *controller)
+{
+    size_t kept = 0;
+
+    pl_controller_each_cluster(controller, 0, mark_there, look);
+    for (size_t i = 0; i < look->subject_count; i++) {
+        struct subject *s = look->subjects[i];
+        if (s->there) {
+            s->there = false;
+            look->subjects[kept++] = s;
+            continue;
+        }
+        look->stale_count -= s->stale;
+        subject_free(s);
+    }
+    look->subject_count = kept;
+}
+
+static void subjects_update(struct pl_look *look, const struct pl_controller *controller)
+{
+    uint64_t since = look->changes;
+
+    look->changes = pl_controller_changes(controller);
+    size_t count = pl_controller_each_cluster(controller, since, mark_changed, look);
+    if (count < look->subject_count)
+        subjects_sweep(look, controller);
 }
 
 /* --- looking ------------------------------------------------------------------------------------- */
 
+static bool is_unwell(const struct pl_report *report)
+{
+    for (size_t i = 0; i < report->object_count; i++) {
+        const struct pl_object *o = &report->objects[i];
+        for (size_t k = 0; k < o->verdict_count; k++)
+            if (o->verdicts[k].status !=
+                (o->verdicts[k].negative ? PL_STATUS_FALSE : PL_STATUS_TRUE))
+                return true;
+    }
+    return false;
+}
+
+static int judge(struct pl_look *look, struct subject *s, struct pl_controller *controller,
+                 struct pl_now now, struct pl_error **err)
+{
+    struct pl_evaluate_options options = { .profile = look->options.profile };
+    struct pl_cluster_name name = subject_name(s);
+    const struct pl_report *report;
+    struct pl_snapshot snapshot;
+
+    look->stale_count -= s->stale;
+    s->stale = false;
+    pl__arena_reset(&look->judged);
+    if (pl_controller_snapshot_some(controller, &name, 1, now, &look->judged, &snapshot, err) < 0 ||
+        pl__evaluate(&snapshot, options, &look->judged, &report, err) < 0)
+        return -1;
+    s->unwell = is_unwell(report);
+    compare_all(look, s, report);
+    return 0;
+}
+
+/* All of a small fleet; of a large one those that have changed, as far as the time goes. */
+static int judge_some(struct pl_look *look, struct pl_controller *controller, struct pl_now now,
+                      struct pl_error **err)
+{
+    uint64_t end_ns = uv_hrtime() + JUDGE_NS_MAX;
+    size_t count = look->subject_count;
+    bool all = count <= LOOK_CLUSTERS_MAX;
+
+    for (size_t i = 0; i < count && (all || look->stale_count); i++) {
+        struct subject *s = look->subjects[look->subject_next++ % count];
+        if ((all || s->stale) && judge(look, s, controller, now, err) < 0)
+            return -1;
+        if (!all && uv_hrtime() > end_ns)
+            break;
+    }
+    return 0;
+}
+
+/* The report is of as many clusters as somebody may want to see; in a large fleet those first that are unwell. */
+static int picture(struct pl_look *look, struct pl_controller *controller, struct pl_now now,
+                   struct pl_error **err)
+{
+    struct pl_evaluate_options options = { .profile = look->options.profile };
+    struct pl_cluster_name names[LOOK_CLUSTERS_MAX];
+    size_t count = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (size_t i = 0; i < look->subject_count && count < LOOK_CLUSTERS_MAX; i++)
+            if (look->subjects[i]->unwell == (pass == 0))
+                names[count++] = subject_name(look->subjects[i]);
+    pl__arena_reset(&look->arena);
+    look->report = NULL;
+    if (pl_controller_snapshot_some(controller, names, count, now, &look->arena, &look->snapshot,
+                                    err) < 0)
+        return -1;
+    return pl__evaluate(&look->snapshot, options, &look->arena, &look->report, err);
+}
+
 int pl__look_take(struct pl_look *look, struct pl_controller *controller, struct pl_now now,
                   struct pl_arena *arena, struct pl_error **err)
 {
-    struct pl_evaluate_options options = { .profile = look->options.profile };
     uint64_t start_ns = uv_hrtime();
     struct pl_error *cause = NULL;
-    size_t pending;
 
-    pl__arena_reset(&look->arena);
-    look->report = NULL;
-    if (pl_controller_snapshot(controller, PL_STR(""), PL_STR(""), now, &look->arena,
-                               &look->snapshot, &pending, &cause) < 0 ||
-        pl__evaluate(&look->snapshot, options, &look->arena, &look->report, &cause) < 0)
+    look->now_ms = now.wall_ms;
+    subjects_update(look, controller);
+    if (judge_some(look, controller, now, &cause) < 0 || picture(look, controller, now, &cause) < 0)
         return pl__error(arena, err, cause->code, "%.*s", PL_STR_ARG(pl__error_text(arena, cause)));
-    compare_all(look);
-    look->changes = pl_controller_changes(controller);
     look->taken_ms = now.mono_ms;
-    look->cost_ms = (uv_hrtime() - start_ns) / 1000000;
+    look->cost_us = (uv_hrtime() - start_ns) / 1000;
     return 0;
+}
+
+size_t pl__look_cluster_count(const struct pl_look *look)
+{
+    return look->subject_count;
 }
 
 const struct pl_report *pl__look_report(const struct pl_look *look)
@@ -278,15 +486,11 @@ const struct pl_snapshot *pl__look_snapshot(const struct pl_look *look)
 
 size_t pl__look_transition_count(const struct pl_look *look)
 {
-    return look->transition_total < LOOK_TRANSITIONS_MAX ? look->transition_total : LOOK_TRANSITIONS_MAX;
+    return look->transition_total < LOOK_TRANSITIONS_MAX ? look->transition_total
+                                                         : LOOK_TRANSITIONS_MAX;
 }
 
 const struct pl_transition *pl__look_transition(const struct pl_look *look, size_t back)
 {
     return &look->transitions[(look->transition_total - 1 - back) % LOOK_TRANSITIONS_MAX];
-}
-
-size_t pl__look_cluster_count(const struct pl_look *look)
-{
-    return look->report ? look->snapshot.objects.clusters.count : 0;
 }

@@ -146,6 +146,14 @@ int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, st
                            struct pl_now now, struct pl_arena *arena, struct pl_snapshot *snapshot,
                            size_t *pending, struct pl_error **err);
 
+/* The same of these clusters alone; those that are not there are left out. */
+struct pl_cluster_name {
+    struct pl_str namespace_, name;
+};
+int pl_controller_snapshot_some(struct pl_controller *c, const struct pl_cluster_name *names,
+                                size_t name_count, struct pl_now now, struct pl_arena *arena,
+                                struct pl_snapshot *snapshot, struct pl_error **err);
+
 /* With `connect_on_request`: connects to this workload cluster; the namespace and the cluster empty: to
  * all there are and will be. For the reading commands, which need not bother every cluster. */
 void pl_controller_connect(struct pl_controller *c, struct pl_str namespace_, struct pl_str cluster,
@@ -157,6 +165,12 @@ size_t pl_controller_pending(const struct pl_controller *c);
 /* A number that is another one after every change of what pl_controller_snapshot() gives. It may also
  * change when that does not. */
 uint64_t pl_controller_changes(const struct pl_controller *c);
+
+/* Calls `each` for every cluster that has changed after pl_controller_changes() was `since` (0: for all);
+ * names are borrowed for the call. How many clusters there are. */
+size_t pl_controller_each_cluster(const struct pl_controller *c, uint64_t since,
+                                  void (*each)(void *user, struct pl_cluster_name name),
+                                  void *user);
 
 /* Prometheus text: everything the controller counts. */
 void pl_controller_metrics(struct pl_controller *c, struct pl_now now, struct pl_buf *out);

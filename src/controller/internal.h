@@ -260,6 +260,7 @@ struct pl_entry {
     char *name;
     struct pl_item *items[RESOURCE_MANAGEMENT_COUNT]; /* first of each list */
     uint32_t item_count;
+    uint64_t changes; /* the controller's count when it last changed */
     struct pl_remote remote;
     struct pl_controller *controller;
 };

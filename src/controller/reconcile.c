@@ -44,7 +44,7 @@ static void wake(struct pl_controller *c, struct pl_item *first, struct pl_now n
 
 void pl__wake_entry(struct pl_controller *c, struct pl_entry *e, struct pl_now now)
 {
-    c->changes++;
+    e->changes = ++c->changes;
     if (c->options.reads_only || !pl_controller_synced(c))
         return; /* when the first sync is complete everything is woken */
     wake(c, e->items[RESOURCE_KCPS], now);
@@ -127,51 +127,115 @@ static void snapshot_build(const struct pl_controller *c, const struct pl_work *
     }
 }
 
-int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, struct pl_str cluster,
-                           struct pl_now now, struct pl_arena *arena, struct pl_snapshot *s,
-                           size_t *pending, struct pl_error **err)
+/* The lists of a snapshot that hold objects of the management cluster. */
+struct listed {
+    struct pl_list *list;
+    enum pl_resource_id resource;
+};
+enum { LISTED_COUNT = 7 };
+
+static void listed_fill(struct pl_snapshot *s, struct listed lists[LISTED_COUNT])
 {
+    lists[0] = (struct listed){ (void *)&s->objects.clusters, RESOURCE_CLUSTERS };
+    lists[1] = (struct listed){ (void *)&s->objects.kcps, RESOURCE_KCPS };
+    lists[2] = (struct listed){ (void *)&s->objects.machines, RESOURCE_MACHINES };
+    lists[3] =
+        (struct listed){ (void *)&s->objects.machine_deployments, RESOURCE_MACHINE_DEPLOYMENTS };
+    lists[4] = (struct listed){ (void *)&s->objects.machine_sets, RESOURCE_MACHINE_SETS };
+    lists[5] = (struct listed){ (void *)&s->objects.machine_health_checks,
+                                RESOURCE_MACHINE_HEALTH_CHECKS };
+    lists[6] = (struct listed){ (void *)&s->objects.machine_pools, RESOURCE_MACHINE_POOLS };
+}
+
+/* No larger than what these entries need: one of a thousand clusters is looked at by itself. */
+static void listed_reserve(struct listed *listed, struct pl_entry *const *entries, size_t count,
+                           struct pl_arena *arena)
+{
+    size_t room = 0;
+
+    for (size_t k = 0; k < count; k++)
+        for (const struct pl_item *i = entries[k]->items[listed->resource]; i; i = i->next_in_entry)
+            room++;
+    listed->list->items = pl__arena_array(arena, room, pl__resources[listed->resource].shape->size);
+    listed->list->present = true;
+}
+
+static int snapshot_take(struct pl_controller *c, struct pl_entry *const *entries, size_t count,
+                         struct pl_now now, struct pl_arena *arena, struct pl_snapshot *s,
+                         size_t *pending, struct pl_error **err)
+{
+    struct listed lists[LISTED_COUNT];
+
     *s = (struct pl_snapshot){ .source = PL_STR("live"),
                                .now_ms = now.wall_ms,
                                .grace_period_s = c->options.grace_period_s };
     *pending = 0;
-
-    struct counter {
-        struct pl_list *list;
-        enum pl_resource_id resource;
-    } lists[] = {
-        { (struct pl_list *)(void *)&s->objects.clusters, RESOURCE_CLUSTERS },
-        { (struct pl_list *)(void *)&s->objects.kcps, RESOURCE_KCPS },
-        { (struct pl_list *)(void *)&s->objects.machines, RESOURCE_MACHINES },
-        { (struct pl_list *)(void *)&s->objects.machine_deployments, RESOURCE_MACHINE_DEPLOYMENTS },
-        { (struct pl_list *)(void *)&s->objects.machine_sets, RESOURCE_MACHINE_SETS },
-        { (struct pl_list *)(void *)&s->objects.machine_health_checks,
-          RESOURCE_MACHINE_HEALTH_CHECKS },
-        { (struct pl_list *)(void *)&s->objects.machine_pools, RESOURCE_MACHINE_POOLS },
-    };
-    for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
-        size_t size = pl__resources[lists[k].resource].shape->size;
-        lists[k].list->items =
-            pl__arena_array(arena, c->world.stores[lists[k].resource].count, size);
-        lists[k].list->present = true;
-    }
-    s->workloads.items = PL_NEW(arena, struct pl_workload, c->world.entry_count);
+    listed_fill(s, lists);
+    for (size_t k = 0; k < LISTED_COUNT; k++)
+        listed_reserve(&lists[k], entries, count, arena);
+    s->workloads.items = PL_NEW(arena, struct pl_workload, count);
     s->workloads.present = true;
-    for (const struct pl_entry *e = c->world.first; e; e = e->next) {
-        if ((namespace_.len && !pl__str_equal(pl__str(e->namespace_), namespace_)) ||
-            (cluster.len && !pl__str_equal(pl__str(e->name), cluster)) ||
-            (c->options.cluster_selector && !e->items[RESOURCE_CLUSTERS]))
-            continue;
-        for (size_t k = 0; k < sizeof lists / sizeof lists[0]; k++) {
+    for (size_t n = 0; n < count; n++) {
+        const struct pl_entry *e = entries[n];
+        for (size_t k = 0; k < LISTED_COUNT; k++) {
+            struct pl_list *list = lists[k].list;
             size_t size = pl__resources[lists[k].resource].shape->size;
             for (const struct pl_item *i = e->items[lists[k].resource]; i; i = i->next_in_entry)
-                memcpy((char *)lists[k].list->items + lists[k].list->count++ * size, i->object,
-                       size);
+                memcpy((char *)list->items + list->count++ * size, i->object, size);
         }
         *pending += pl__remote_pending(e) || pl__remote_etcd_pending(e);
         pl__remote_observe(e, arena, &s->workloads.items[s->workloads.count++]);
     }
     return pl__snapshot_settle(s, arena, 0, 0, err);
+}
+
+static bool entry_shows(const struct pl_controller *c, const struct pl_entry *e)
+{
+    return !c->options.cluster_selector || e->items[RESOURCE_CLUSTERS];
+}
+
+int pl_controller_snapshot(struct pl_controller *c, struct pl_str namespace_, struct pl_str cluster,
+                           struct pl_now now, struct pl_arena *arena, struct pl_snapshot *s,
+                           size_t *pending, struct pl_error **err)
+{
+    struct pl_entry **entries = PL_NEW(arena, struct pl_entry *, c->world.entry_count);
+    size_t count = 0;
+
+    for (struct pl_entry *e = c->world.first; e; e = e->next)
+        if ((!namespace_.len || pl__str_equal(pl__str(e->namespace_), namespace_)) &&
+            (!cluster.len || pl__str_equal(pl__str(e->name), cluster)) && entry_shows(c, e))
+            entries[count++] = e;
+    return snapshot_take(c, entries, count, now, arena, s, pending, err);
+}
+
+int pl_controller_snapshot_some(struct pl_controller *c, const struct pl_cluster_name *names,
+                                size_t name_count, struct pl_now now, struct pl_arena *arena,
+                                struct pl_snapshot *s, struct pl_error **err)
+{
+    struct pl_entry **entries = PL_NEW(arena, struct pl_entry *, name_count);
+    size_t count = 0, pending;
+
+    for (size_t i = 0; i < name_count; i++) {
+        struct pl_entry *e = pl__world_find(&c->world, names[i].namespace_, names[i].name);
+        if (e && entry_shows(c, e))
+            entries[count++] = e;
+    }
+    return snapshot_take(c, entries, count, now, arena, s, &pending, err);
+}
+
+size_t pl_controller_each_cluster(const struct pl_controller *c, uint64_t since,
+                                  void (*each)(void *user, struct pl_cluster_name name), void *user)
+{
+    size_t count = 0;
+
+    for (const struct pl_entry *e = c->world.first; e; e = e->next) {
+        if (!entry_shows(c, e))
+            continue;
+        count++;
+        if (e->changes > since)
+            each(user, (struct pl_cluster_name){ pl__str(e->namespace_), pl__str(e->name) });
+    }
+    return count;
 }
 
 /* --- what to write ----------------------------------------------------------------------------- */

@@ -898,6 +898,44 @@ static void test_reading(void)
     fake_finish(api);
 }
 
+static void name_note(void *user, struct pl_cluster_name name)
+{
+    pl__buf_printf(user, "%.*s/%.*s ", PL_STR_ARG(name.namespace_), PL_STR_ARG(name.name));
+}
+
+static void test_reading_some(void)
+{
+    CASE("which clusters changed, and a snapshot of some")
+    struct fake_api *api = fake_new(&(struct fake_options){ .servers = 2 });
+    fake_healthy(api, "alpha", 1, 3, FAKE_EXTERNAL_ETCD);
+    fake_healthy(api, "beta", 2, 1, FAKE_EXTERNAL_ETCD);
+    fake_start(api, &(struct pl_controller_options){ .reads_only = true });
+    fake_run(api, 1000);
+    struct pl_arena arena;
+    struct pl_snapshot s;
+    struct pl_buf text;
+    pl__arena_init(&arena, NULL, 0);
+    pl__buf_init(&text, &arena, 4096);
+    CHECK_INT(pl_controller_each_cluster(api->controller, 0, name_note, &text), 2);
+    CHECK(pl__str_contains(pl__buf_str(&text), PL_STR("default/alpha ")) &&
+          pl__str_contains(pl__buf_str(&text), PL_STR("default/beta ")));
+    uint64_t since = pl_controller_changes(api->controller);
+    fake_put(api, fake_find(api, 0, RESOURCE_MACHINES, "default", "beta-m0"));
+    fake_run(api, 100);
+    pl__buf_init(&text, &arena, 4096);
+    CHECK_INT(pl_controller_each_cluster(api->controller, since, name_note, &text), 2);
+    CHECK_STR(pl__buf_str(&text), "default/beta ");
+    const struct pl_cluster_name names[] = { { PL_STR("default"), PL_STR("gamma") },
+                                             { PL_STR("default"), PL_STR("beta") } };
+    CHECK_INT(pl_controller_snapshot_some(api->controller, names, 2, api->now, &arena, &s, NULL),
+              0);
+    CHECK_INT(s.objects.clusters.count, 1);
+    CHECK_INT(s.objects.machines.count, 1);
+    CHECK_INT(s.workloads.count, 1);
+    pl__arena_release(&arena);
+    fake_finish(api);
+}
+
 /* --- many ------------------------------------------------------------------------------------------- */
 
 static void test_many(int clusters, bool numbers)
@@ -1257,6 +1295,7 @@ int main(int argc, char **argv)
     test_removal();
     test_shutdown();
     test_reading();
+    test_reading_some();
     test_many(300, true);
     test_random(1, 300);
     return test_end("controller/controller");
