@@ -256,6 +256,7 @@ static void handle_closed(uv_handle_t *handle)
 
 static void kube_free(struct pl_kube *kube)
 {
+    pl__multi_give_back(kube->multi);
     uv_close((uv_handle_t *)&kube->wake, handle_closed);
     uv_close((uv_handle_t *)&kube->soon, handle_closed);
 }
@@ -497,7 +498,7 @@ int pl__kube_open(struct pl_loop *loop, const struct pl_kube_config *config,
     if (!k)
         abort();
     k->loop = loop;
-    k->multi = pl__loop_multi(loop);
+    k->multi = pl__loop_multi_take(loop);
     k->id_next = 1;
     k->deadline_next_ms = UINT64_MAX;
     pl__arena_init(&k->arena, &pl__secret_allocator, CONFIG_BYTES);

@@ -9,7 +9,7 @@
  * While a lane is not connected, only its first request is given to libcurl; the others are held back.
  * (libcurl has an option for that, but gives it up when it knows other connections to that address.)
  *
- * All lanes of a loop are in one multi. libcurl shares a connection between transfers to one address
+ * Lanes of several servers are in one multi. libcurl shares a connection between transfers to one address
  * when their TLS options are equal, so each lane gets one that differs: a folder of CA certificates
  * that does not exist, with the lane's number in its name. Nothing is ever found there; certificates
  * are verified with the CA that was given (or the system's bundle) as without it. Plain http has no

@@ -13,7 +13,8 @@
 
 struct pl_loop {
     uv_loop_t uv;
-    struct pl_multi *multi;
+    struct pl_multi **multis;
+    size_t multi_count;
     uint64_t number_next;
     uint32_t held_count; /* clients and servers that are not freed yet */
 };
@@ -69,11 +70,18 @@ uv_loop_t *pl__loop_uv(struct pl_loop *loop)
     return &loop->uv;
 }
 
-struct pl_multi *pl__loop_multi(struct pl_loop *loop)
+struct pl_multi *pl__loop_multi_take(struct pl_loop *loop)
 {
-    if (!loop->multi)
-        loop->multi = pl__multi_new(loop);
-    return loop->multi;
+    for (size_t i = 0; i < loop->multi_count; i++)
+        if (pl__multi_take_place(loop->multis[i]))
+            return loop->multis[i];
+    loop->multis =
+        realloc((void *)loop->multis, (loop->multi_count + 1) * sizeof(struct pl_multi *));
+    if (!loop->multis)
+        abort();
+    struct pl_multi *multi = loop->multis[loop->multi_count++] = pl__multi_new(loop);
+    pl__multi_take_place(multi);
+    return multi;
 }
 
 void pl__loop_run(struct pl_loop *loop)
@@ -116,8 +124,9 @@ void pl__loop_free(struct pl_loop *loop)
     /* Clients end by themselves within a few turns: everything they wait for was cancelled. */
     while (loop->held_count > 0)
         uv_run(&loop->uv, UV_RUN_ONCE);
-    if (loop->multi)
-        pl__multi_free(loop->multi);
+    for (size_t i = 0; i < loop->multi_count; i++)
+        pl__multi_free(loop->multis[i]);
+    free((void *)loop->multis);
     uv_walk(&loop->uv, close_handle, NULL);
     while (uv_run(&loop->uv, UV_RUN_DEFAULT) != 0)
         continue;

@@ -14,6 +14,7 @@ struct pl_multi {
         soon; /* for a timeout of 0: a timer of 0 that starts itself again keeps libuv from polling */
     uint32_t handle_count; /* not closed yet */
     uint32_t transfer_count;
+    uint32_t client_count;
     bool busy;    /* inside of a libcurl call that may call back */
     bool closing; /* curl_multi_cleanup() is about to run or has run */
 };
@@ -201,6 +202,20 @@ struct pl_multi *pl__multi_new(struct pl_loop *loop)
     /* By default four times the transfers of the moment: idle servers would lose their connections. */
     must(curl_multi_setopt(multi->curl, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX));
     return multi;
+}
+
+bool pl__multi_take_place(struct pl_multi *multi)
+{
+    if (multi->client_count == MULTI_CLIENTS_MAX)
+        return false;
+    multi->client_count++;
+    return true;
+}
+
+void pl__multi_give_back(struct pl_multi *multi)
+{
+    assert(multi->client_count > 0);
+    multi->client_count--;
 }
 
 void pl__multi_add(struct pl_multi *multi, CURL *easy)

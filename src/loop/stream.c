@@ -51,7 +51,8 @@ struct pl_stream {
     /* To an API server. */
     struct pl_kube *kube; /* NULL: plain TCP */
     struct pl_kube_tls *tls;
-    CURL *easy; /* while it is in the multi */
+    struct pl_multi *multi; /* the API server's */
+    CURL *easy;             /* while it is in there */
     struct pl_transfer transfer;
     char curl_text[CURL_ERROR_SIZE];
 
@@ -98,7 +99,7 @@ static void socket_close(struct pl_stream *s, uv_close_cb closed)
 static void curl_close(struct pl_stream *s)
 {
     if (s->easy) {
-        pl__multi_remove(pl__loop_multi(s->loop), s->easy);
+        pl__multi_remove(s->multi, s->easy);
         curl_easy_cleanup(s->easy);
     }
     s->easy = NULL;
@@ -346,7 +347,7 @@ static void curl_start(struct pl_stream *s)
         curl_easy_setopt(s->easy, CURLOPT_ERRORBUFFER, s->curl_text) != CURLE_OK ||
         curl_easy_setopt(s->easy, CURLOPT_PRIVATE, &s->transfer) != CURLE_OK)
         abort();
-    pl__multi_add(pl__loop_multi(s->loop), s->easy);
+    pl__multi_add(s->multi, s->easy);
 }
 
 static void timer_fired(uv_timer_t *timer);
@@ -561,6 +562,7 @@ struct pl_stream *pl__stream_open_kube(struct pl_loop *loop, struct pl_kube *kub
     struct pl_stream *s = stream_new(loop, timeout_ms, handlers, user);
 
     s->kube = kube;
+    s->multi = kube->multi;
     s->out.secret = true; /* a token goes through it */
     return s;
 }
