@@ -42,6 +42,7 @@ struct pl_playground {
     char **clusters; /* workload clusters, in the order they came */
     size_t cluster_count, cluster_capacity;
     struct feed *feeds;
+    bool feeds_gone; /* some of them are to be freed */
     struct feed *ready, **ready_end;
     uv_async_t tell;  /* feeds have something */
     uv_timer_t write; /* of the kubeconfig */
@@ -251,9 +252,11 @@ static void feed_free(struct feed *f)
 
 static void feeds_sweep(struct pl_playground *p)
 {
+    p->feeds_gone = false;
     for (struct feed **at = &p->feeds; *at;) {
         struct feed *f = *at;
         if (!f->gone || f->ready) {
+            p->feeds_gone |= f->gone;
             at = &f->next;
             continue;
         }
@@ -306,7 +309,8 @@ static void tell_fleet(uv_async_t *async)
         left -= told < left ? told : left;
     }
     pl__arena_release(&arena);
-    feeds_sweep(p);
+    if (p->feeds_gone)
+        feeds_sweep(p);
     if (p->ready)
         uv_async_send(&p->tell);
 }
@@ -388,6 +392,7 @@ static void fleet_cluster_remove(void *user, struct pl_str cluster)
             p->clusters[kept++] = p->clusters[i];
     }
     p->cluster_count = kept;
+    p->feeds_gone = true;
     pl_apiserver_cluster_remove(p->api, cluster);
     kubeconfig_later(p);
     uv_async_send(&p->tell);
