@@ -3,10 +3,12 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/resource.h>
 
 #include "apiserver/protobuf.h"
 #include "apiserver/tree.h"
+#include "base/secret.h"
 #include "loop/listen.h"
 #include "loop/server.h"
 #include "loop/tunnel.h"
@@ -87,13 +89,18 @@ static void fail(struct pl_front *f, struct pl_server_call *call, int status, co
     answer(f, call, &a);
 }
 
-static struct pl_str too_large(void *user, struct pl_arena *arena, const char **content_type)
+static struct pl_str refusal(void *user, int status, struct pl_arena *arena,
+                             const char **content_type)
 {
     struct pl_api_answer a = { 0 };
 
     (void)user;
-    pl_api_answer_failure(&a, arena, 413, "RequestEntityTooLarge",
-                          PL_STR("Request entity too large: limit is 3145728"));
+    if (status == 413)
+        pl_api_answer_failure(&a, arena, status, "RequestEntityTooLarge",
+                              PL_STR("Request entity too large: limit is 3145728"));
+    else
+        pl_api_answer_failure(&a, arena, status, "TooManyRequests",
+                              PL_STR("too many requests, please try again later"));
     *content_type = pl__str_copy(arena, a.content_type).ptr;
     return a.body;
 }
@@ -437,25 +444,50 @@ static bool token_is(struct pl_str given, struct pl_str wanted)
 
 static bool is_allowed(const struct pl_front *f, const char *authorization)
 {
-    static const struct pl_str bearer = PL_STR_INIT("Bearer ");
     struct pl_str given = pl__str(authorization);
 
     if (f->options.token.len == 0)
         return true;
-    if (!pl__str_starts_with(given, bearer))
-        return false;
-    given.ptr += bearer.len;
-    given.len -= bearer.len;
-    return token_is(given, f->options.token);
+    struct pl_str scheme = pl__str_cut(&given, ' ');
+    return scheme.len == 6 && strncasecmp(scheme.ptr, "bearer", 6) == 0 &&
+           token_is(given, f->options.token);
+}
+
+/* Without a token nobody is asked who he is, and a browser on this machine asks on behalf of any page it shows: by
+ * a form or a script of that page, which says where it comes from (Origin, Sec-Fetch-Site), or by a name of the
+ * page's own that leads to this machine since yesterday (Host). NULL: no page; else what gives it away. */
+static const char *page_behind(const struct pl_front *f, const struct pl_server_call *call)
+{
+    const char *host = pl__server_header(call, "Host");
+    const char *origin = pl__server_header(call, "Origin");
+    const char *site = pl__server_header(call, "Sec-Fetch-Site");
+
+    if (f->options.token.len > 0)
+        return NULL;
+    if (host && !pl__host_is_loopback(host))
+        return "Host";
+    if (origin && !(host && strncmp(origin, "http://", 7) == 0 && strcmp(origin + 7, host) == 0))
+        return "Origin";
+    if (site && strcmp(site, "same-origin") != 0 && strcmp(site, "none") != 0)
+        return "Sec-Fetch-Site";
+    return NULL;
 }
 
 static void asked(void *user, struct pl_server_call *call, const struct pl_server_request *request)
 {
     struct pl_front *f = user;
     struct target t = { 0 };
+    const char *page = page_behind(f, call);
 
-    if (!is_allowed(f, request->authorization)) {
-        fail(f, call, 401, "Unauthorized", PL_STR("Unauthorized"));
+    if (page || !is_allowed(f, request->authorization)) {
+        if (page)
+            fail(f, call, 403, "Forbidden",
+                 pl__str_format(&f->arena,
+                                "forbidden: the %s header does not name this server, as if a web "
+                                "page had asked; use 127.0.0.1 or localhost, or a token",
+                                page));
+        else
+            fail(f, call, 401, "Unauthorized", PL_STR("Unauthorized"));
         pl__arena_reset(&f->arena);
         return;
     }
@@ -532,7 +564,7 @@ int pl__front_open(struct pl_loop *loop, const struct pl_front_options *options,
         .upgrades = true,
         .handle = asked,
         .gone = held_gone,
-        .too_large = too_large,
+        .refusal = refusal,
     };
 
     if (!tls && !pl__listen_is_loopback(options->listen))
@@ -544,7 +576,7 @@ int pl__front_open(struct pl_loop *loop, const struct pl_front_options *options,
         abort();
     f->loop = loop;
     f->options = *options;
-    pl__arena_init(&f->own, NULL, 1024);
+    pl__arena_init(&f->own, &pl__secret_allocator, 1024);
     pl__arena_init(&f->arena, NULL, 64 * 1024);
     f->options.management = pl__str_copy(&f->own, pl__str(options->management)).ptr;
     f->options.token = pl__str_copy(&f->own, options->token);

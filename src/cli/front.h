@@ -1,7 +1,7 @@
 /* cli/front.h - the embedded API server on a socket: where loop/server.h, apiserver/ and the fleet's gate meet.
  *
  * The management cluster is at the root, every other cluster below /clusters/NAME. Plain HTTP, and only on
- * loopback; with a token anywhere, and then by TLS. /healthz, /livez and /readyz answer for all. A Pod's port-forward
+ * loopback, for clients that mean this machine and no web page (403); with a token anywhere, and then by TLS. /healthz, /livez and /readyz answer for all. A Pod's port-forward
  * leads where the options say. It also wakes the API server when that has something to do. */
 #ifndef PL_CLI_FRONT_H
 #define PL_CLI_FRONT_H

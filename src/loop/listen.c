@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { LISTEN_BACKLOG = 1024 };
+enum { LISTEN_BACKLOG = 1024, HOST_BYTES_MAX = 80 };
 
 /* Splits "host:port", "[v6]:port" or ":port" into copies. */
 static bool listen_split(struct pl_arena *arena, const char *listen, const char **host,
@@ -93,23 +95,35 @@ int pl__listen_open(const char *text, uint16_t *port_number, struct pl_arena *ar
     return fd;
 }
 
+static bool is_loopback(const char *host)
+{
+    struct in_addr v4;
+    struct in6_addr v6;
+
+    if (inet_pton(AF_INET, host, &v4) == 1)
+        return ntohl(v4.s_addr) >> 24 == 127;
+    if (inet_pton(AF_INET6, host, &v6) == 1)
+        return IN6_IS_ADDR_LOOPBACK(&v6);
+    return strcasecmp(host, "localhost") == 0;
+}
+
 bool pl__listen_is_loopback(const char *text)
 {
     const char *host = NULL, *port = NULL;
     struct pl_arena arena;
-    struct in_addr v4;
-    struct in6_addr v6;
-    bool loopback = false;
 
     pl__arena_init(&arena, NULL, 1024);
-    if (!listen_split(&arena, text, &host, &port) || !host)
-        loopback = false;
-    else if (inet_pton(AF_INET, host, &v4) == 1)
-        loopback = ntohl(v4.s_addr) >> 24 == 127;
-    else if (inet_pton(AF_INET6, host, &v6) == 1)
-        loopback = IN6_IS_ADDR_LOOPBACK(&v6);
-    else
-        loopback = strcmp(host, "localhost") == 0;
+    bool loopback = listen_split(&arena, text, &host, &port) && host && is_loopback(host);
     pl__arena_release(&arena);
     return loopback;
+}
+
+bool pl__host_is_loopback(const char *host)
+{
+    char text[HOST_BYTES_MAX];
+    size_t len = strlen(host);
+    bool has_port = len > 0 && host[len - 1] != ']' && strchr(host, ':');
+
+    return snprintf(text, sizeof text, "%s%s", host, has_port ? "" : ":80") < (int)sizeof text &&
+           pl__listen_is_loopback(text);
 }

@@ -12,4 +12,7 @@ int pl__listen_open(const char *text, uint16_t *port, struct pl_arena *arena,
 /* Whether only this machine can reach it: a loopback address or "localhost". */
 bool pl__listen_is_loopback(const char *text);
 
+/* The same for what a client thinks it talks to, the value of its Host header: the port may be missing. */
+bool pl__host_is_loopback(const char *host);
+
 #endif

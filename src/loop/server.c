@@ -4,7 +4,8 @@
  * limit of ours.
  *
  * A stream with nothing to say is suspended, too, and libmicrohttpd does not look at the socket of what is
- * suspended: so the loop watches it for the client's end. */
+ * suspended: so the loop watches it for the client's end. The same while a body is awaited: an end that comes
+ * together with bytes escapes libmicrohttpd, which would hold the half of a body until its time limit. */
 #include "loop/server.h"
 
 #include <assert.h>
@@ -13,6 +14,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -27,8 +29,10 @@ enum {
     HEADER_BYTES_MAX = 32 * 1024, /* libmicrohttpd's memory for a connection: headers must fit */
     STREAM_BLOCK_BYTES =
         1024, /* not used for chunks, which are read into the connection's memory */
-    DISCARD_BYTES_MAX = 1024 * 1024,
-    ANSWER_HEADERS_MAX = 4,
+    DISCARD_BYTES_MAX = 1024 * 1024, /* of a body that is too long */
+    HELD_BYTES_MAX_DEFAULT = 256 * 1024 * 1024,
+    SMALL_BYTES_MAX = 64 * 1024, /* bodies and answers that the last quarter of that is kept for */
+    ANSWER_HEADERS_MAX = 5,      /* one of ours */
     LEAVING_MS = 5,
 };
 
@@ -46,14 +50,16 @@ struct pl_server {
     struct pl_server_call *oldest, *newest; /* suspended without an answer */
     struct pl_server_call *streams;
     struct pl_server_socket *sockets;
-    uint32_t leaving; /* sockets that were given back and that libmicrohttpd has not closed yet */
+    uint32_t leaving;  /* sockets that were given back and that libmicrohttpd has not closed yet */
+    size_t held_bytes; /* bodies and answers of all calls */
     bool closing;
 };
 
-/* The client's end of a stream. Outlives the stream until the loop has let go of it. */
+/* For the client's end, of a stream or in the middle of a body. Outlives the call until the loop has let go of
+ * it. */
 struct lookout {
     uv_poll_t poll;
-    struct pl_server_call *call; /* NULL: the stream has ended */
+    struct pl_server_call *call; /* NULL: it has ended */
 };
 
 /* Lives as long as libmicrohttpd's request does. The caller's view of it ends with its answer, or its
@@ -69,15 +75,21 @@ struct pl_server_call {
     char *target; /* as it came */
     char *body;
     size_t body_len, body_capacity;
+    uint64_t body_received;  /* with what was thrown away */
+    uint64_t body_announced; /* UINT64_MAX: chunks */
+    size_t answer_bytes;
     struct {
         char *name, *value;
     } headers[ANSWER_HEADERS_MAX];
     size_t header_count;
-    bool begun, too_large, handled, suspended, dropped;
+    int refused; /* 413 or 429: the body is thrown away; 501: it cannot be read; 0: not */
+    bool begun, is_get, handled, suspended, dropped;
 
     struct pl_server_stream stream; /* `read` is NULL: none */
     struct lookout *lookout;        /* NULL: not yet, or seen to be gone */
-    bool stream_suspended, stream_lost;
+    bool stream_suspended;
+    bool stream_lost; /* the client has left */
+    bool stream_cut;  /* the server closes */
 
     struct pl_server_upgrade upgrade; /* `open` is NULL: none, or done */
     bool was_upgraded;
@@ -119,6 +131,7 @@ static void pending_remove(struct pl_server *server, struct pl_server_call *call
 
 static void soon_fired(uv_idle_t *idle);
 static void expiry_fired(uv_timer_t *timer);
+static void answer_refusal(struct pl_server_call *call);
 
 /* Calls MHD_run() in the next turn of the loop. */
 static void server_poke(struct pl_server *server)
@@ -194,14 +207,32 @@ static void type_add(struct MHD_Response *response, const char *content_type)
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
 }
 
+/* Whether there is room for so much more. What is small gets through where clients that ask for much, and do
+ * not take it, have all the rest. */
+static bool may_hold(const struct pl_server *server, size_t size)
+{
+    size_t max = server->options.held_bytes_max;
+
+    if (size > SMALL_BYTES_MAX)
+        max -= max / 4;
+    return size <= max && server->held_bytes <= max - size;
+}
+
 void pl__server_answer(struct pl_server_call *call, int status, const char *content_type,
                        struct pl_str body)
 {
+    if (call->is_get && !call->refused && !may_hold(call->server, body.len)) {
+        call->refused = MHD_HTTP_TOO_MANY_REQUESTS;
+        answer_refusal(call);
+        return;
+    }
     /* It copies; the cast is for its signature only. */
     struct MHD_Response *response = MHD_create_response_from_buffer(
         body.len, (void *)(uintptr_t)(body.len ? body.ptr : ""), MHD_RESPMEM_MUST_COPY);
 
     type_add(response, content_type);
+    call->answer_bytes = body.len;
+    call->server->held_bytes += body.len;
     call_settle(call, status, response);
 }
 
@@ -287,13 +318,20 @@ static void lookout_saw(uv_poll_t *poll, int status, int events)
     (void)events;
     if (!call)
         return;
+    if (!call->handled) {
+        /* What was suspended is read from again, whether it seemed worth it or not. */
+        MHD_suspend_connection(call->connection);
+        MHD_resume_connection(call->connection);
+        server_poke(call->server);
+        return;
+    }
     call->stream_lost = true;
     lookout_end(call);
     pl__server_stream_wake(call);
 }
 
-/* Watches the client while there is nothing to send it. Where that fails (no memory in the kernel) the next
- * thing that is sent tells. */
+/* Watches the client while there is nothing to send it, or something to come. Where that fails (no memory in
+ * the kernel) the next thing that is sent tells, or the time limit. */
 static void lookout_begin(struct pl_server_call *call)
 {
     const union MHD_ConnectionInfo *info =
@@ -327,8 +365,10 @@ static ssize_t stream_read(void *user, uint64_t position, char *bytes, size_t ma
     size_t count = 0;
 
     (void)position;
-    if (call->stream_lost)
+    if (call->stream_cut)
         return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (call->stream_lost) /* libmicrohttpd lets go when it cannot send the end; after an error, late */
+        return MHD_CONTENT_READER_END_OF_STREAM;
     switch (call->stream.read(call->stream.user, bytes, max, &count)) {
     case SERVER_STREAM_MORE:
         assert(count > 0 && count <= max);
@@ -365,7 +405,6 @@ static void stream_end(struct pl_server_call *call)
 {
     struct pl_server *server = call->server;
 
-    lookout_end(call);
     if (call->prev)
         call->prev->next = call->next;
     else
@@ -443,17 +482,24 @@ static void address_text(struct MHD_Connection *connection, char *text, size_t s
     (void)getnameinfo(info->client_addr, len, text, (socklen_t)size, NULL, 0, NI_NUMERICHOST);
 }
 
-static void answer_too_large(struct pl_server_call *call)
+static void answer_refusal(struct pl_server_call *call)
 {
     const struct pl_server_options *o = &call->server->options;
     const char *type = NULL;
+    struct pl_str body = PL_STR("this transfer encoding is not understood\n");
     struct pl_arena arena;
 
     pl__arena_init(&arena, NULL, 1024);
-    struct pl_str body = o->too_large             ? o->too_large(o->user, &arena, &type)
-                         : o->body_bytes_max == 0 ? PL_STR("no body is wanted here\n")
-                                                  : PL_STR("the body is too long\n");
-    pl__server_answer(call, MHD_HTTP_CONTENT_TOO_LARGE, type, body);
+    if (call->refused == MHD_HTTP_TOO_MANY_REQUESTS) {
+        body = PL_STR("too many requests, try again later\n");
+        pl__server_answer_header(call, MHD_HTTP_HEADER_RETRY_AFTER, PL_STR("1"));
+    } else if (call->refused == MHD_HTTP_CONTENT_TOO_LARGE) {
+        body = o->body_bytes_max ? PL_STR("the body is too long\n")
+                                 : PL_STR("no body is wanted here\n");
+    }
+    if (o->refusal && call->refused != MHD_HTTP_NOT_IMPLEMENTED)
+        body = o->refusal(o->user, call->refused, &arena, &type);
+    pl__server_answer(call, call->refused, type, body);
     pl__arena_release(&arena);
 }
 
@@ -471,9 +517,13 @@ static void call_handle(struct pl_server_call *call, const char *method, const c
     };
 
     call->handled = true;
+    call->is_get = strcmp(method, MHD_HTTP_METHOD_GET) == 0;
+    lookout_end(call);
     address_text(call->connection, client, sizeof client);
-    if (call->too_large)
-        answer_too_large(call);
+    if (!call->refused && !may_hold(server, 0))
+        call->refused = MHD_HTTP_TOO_MANY_REQUESTS;
+    if (call->refused)
+        answer_refusal(call);
     else if (server->closing)
         pl__server_answer(call, MHD_HTTP_SERVICE_UNAVAILABLE, NULL, PL_STR("shutting down\n"));
     else
@@ -487,35 +537,68 @@ static void call_handle(struct pl_server_call *call, const char *method, const c
         expiry_arm(server);
 }
 
-static void body_add(struct pl_server_call *call, const char *bytes, size_t size)
+static void body_release(struct pl_server_call *call)
+{
+    call->server->held_bytes -= call->body_capacity;
+    free(call->body);
+    call->body = NULL;
+    call->body_len = call->body_capacity = 0;
+}
+
+/* False: there is no room for it. */
+static bool body_grow(struct pl_server_call *call, size_t wanted)
+{
+    struct pl_server *server = call->server;
+    size_t max = server->options.body_bytes_max;
+    size_t capacity = wanted > max / 2 ? max : wanted * 2;
+
+    if (!may_hold(server, capacity - call->body_capacity))
+        return false;
+    char *body = realloc(call->body, capacity);
+    if (!body)
+        abort();
+    server->held_bytes += capacity - call->body_capacity;
+    call->body = body;
+    call->body_capacity = capacity;
+    return true;
+}
+
+/* False: it goes on and on. What is refused is read and thrown away for a while: answered before its end, the
+ * client would lose the connection and perhaps the answer. */
+static bool body_add(struct pl_server_call *call, const char *bytes, size_t size)
 {
     size_t max = call->server->options.body_bytes_max;
 
-    if (call->too_large || size > max - call->body_len) {
-        call->too_large = true; /* the rest is thrown away */
-        return;
-    }
-    if (call->body_len + size > call->body_capacity) {
-        size_t capacity = (call->body_len + size) * 2;
-        char *body = realloc(call->body, capacity);
-        if (!body)
-            abort();
-        call->body = body;
-        call->body_capacity = capacity;
+    call->body_received += size;
+    if (call->body_received > max)
+        call->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+    else if (!call->refused && call->body_len + size > call->body_capacity &&
+             !body_grow(call, call->body_len + size))
+        call->refused = MHD_HTTP_TOO_MANY_REQUESTS;
+    if (call->refused) {
+        body_release(call);
+        return call->body_received <= max + DISCARD_BYTES_MAX;
     }
     memcpy(call->body + call->body_len, bytes, size);
     call->body_len += size;
+    if (!call->lookout && call->body_received < call->body_announced)
+        lookout_begin(call);
+    return true;
 }
 
-/* A body that says itself that it is far too long is not read. One that is a little too long is, and thrown
- * away: answered before its end, the client would lose the connection and perhaps the answer. */
-static bool says_too_long(const struct pl_server_call *call)
+/* What can be refused by the headers alone; 0: nothing. */
+static int headers_judge(struct pl_server_call *call)
 {
     const char *length = pl__server_header(call, MHD_HTTP_HEADER_CONTENT_LENGTH);
-    uint64_t size;
+    const char *encoding = pl__server_header(call, MHD_HTTP_HEADER_TRANSFER_ENCODING);
 
-    return length && pl__str_to_u64(pl__str(length), &size) &&
-           size > call->server->options.body_bytes_max + DISCARD_BYTES_MAX;
+    call->body_announced = UINT64_MAX;
+    if (encoding && strcasecmp(encoding, "chunked") != 0)
+        return MHD_HTTP_NOT_IMPLEMENTED; /* libmicrohttpd would wait for the connection's end */
+    if (!encoding && length && pl__str_to_u64(pl__str(length), &call->body_announced) &&
+        call->body_announced > call->server->options.body_bytes_max + DISCARD_BYTES_MAX)
+        return MHD_HTTP_CONTENT_TOO_LARGE; /* so long that it is not read at all */
+    return 0;
 }
 
 /* The request line came. What it returns is the slot of on_request(). */
@@ -542,14 +625,14 @@ static enum MHD_Result on_request(void *user, struct MHD_Connection *connection,
     (void)version;
     if (!call->begun) {
         call->begun = true;
-        call->too_large = says_too_long(call);
-        if (!call->too_large)
+        call->refused = headers_judge(call);
+        if (!call->refused)
             return MHD_YES;
     }
     if (*upload_size > 0) {
-        body_add(call, upload, *upload_size);
+        bool goes_on = body_add(call, upload, *upload_size);
         *upload_size = 0;
-        return MHD_YES;
+        return goes_on ? MHD_YES : MHD_NO;
     }
     if (!call->handled)
         call_handle(call, method, path);
@@ -571,6 +654,7 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
     if (!call)
         return;
     assert(!call->suspended);
+    lookout_end(call);
     if (call->stream.read)
         stream_end(call);
     if (call->upgrade.open)
@@ -584,7 +668,8 @@ static void on_completed(void *user, struct MHD_Connection *connection, void **s
         free(call->headers[i].value);
     }
     free(call->target);
-    free(call->body);
+    call->server->held_bytes -= call->answer_bytes;
+    body_release(call);
     free(call);
     *slot = NULL;
 }
@@ -626,7 +711,7 @@ static void server_stop(struct pl_server *server)
     while (server->oldest)
         call_drop(server->oldest);
     for (struct pl_server_call *call = server->streams; call; call = call->next) {
-        call->stream_lost = true;
+        call->stream_cut = true;
         pl__server_stream_wake(call);
     }
     for (struct pl_server_socket *socket = server->sockets, *next; socket; socket = next) {
@@ -744,8 +829,8 @@ static struct MHD_Daemon *daemon_start(struct pl_server *server, int fd)
         MHD_OPTION_URI_LOG_CALLBACK, on_target, server, MHD_OPTION_NOTIFY_COMPLETED, on_completed,
         server, MHD_OPTION_NOTIFY_CONNECTION, on_connection, server, MHD_OPTION_CONNECTION_LIMIT,
         (unsigned)o->connections_max, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)o->timeout_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES_MAX,
-        MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, o->tls ? tls : none,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADER_BYTES_MAX, MHD_OPTION_STRICT_FOR_CLIENT,
+        1, MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, MHD_OPTION_ARRAY, o->tls ? tls : none,
         MHD_OPTION_END);
 }
 
@@ -791,6 +876,8 @@ int pl__server_open(struct pl_loop *loop, const struct pl_server_options *option
         s->options.connections_max = CONNECTIONS_MAX_DEFAULT;
     if (!s->options.timeout_s)
         s->options.timeout_s = TIMEOUT_S_DEFAULT;
+    if (!s->options.held_bytes_max)
+        s->options.held_bytes_max = HELD_BYTES_MAX_DEFAULT;
     if (!s->options.answer_timeout_ms)
         s->options.answer_timeout_ms = ANSWER_TIMEOUT_MS_DEFAULT;
     pl__loop_hold(loop);

@@ -2,7 +2,8 @@
  *
  * libmicrohttpd without threads. It hands each request to the handler and sends what the handler answers, at
  * once or later: a whole body, a stream that is pulled, or a socket that changes its protocol. Connections,
- * headers, bodies and waiting times are bounded; a body is refused unless the options allow one. */
+ * headers, bodies and waiting times are bounded, and so is what all bodies and answers hold together; a body
+ * is refused unless the options allow one. */
 #ifndef PL_LOOP_SERVER_H
 #define PL_LOOP_SERVER_H
 
@@ -28,7 +29,10 @@ struct pl_server_options {
     uint32_t connections_max;        /* 0: 64 */
     uint32_t timeout_s;              /* a connection on which nothing happens; 0: 30 s */
     size_t body_bytes_max;           /* 0: a request with a body is answered 413 */
-    bool upgrades;                   /* pl__server_upgrade() will be used */
+    /* Bodies and answers under way, of all calls together; 0: 256 MiB. A body, or the answer to a GET, that there is no
+     * room for makes it 429. */
+    size_t held_bytes_max;
+    bool upgrades; /* pl__server_upgrade() will be used */
     /* Called for each request, with an answer due: pl__server_answer() or one of its kin, now or later. Not
      * more than a minute later: then 503 is sent and the call is gone (`gone` is called). */
     void (*handle)(void *user, struct pl_server_call *call,
@@ -36,8 +40,10 @@ struct pl_server_options {
     /* A call that was not answered yet ended: the time is up or the server closes. NULL: do not
      * care, which is right when calls are always answered at once. */
     void (*gone)(void *user, struct pl_server_call *call);
-    /* The body for a request that is too long, with its type; NULL: a line of text. */
-    struct pl_str (*too_large)(void *user, struct pl_arena *arena, const char **content_type);
+    /* The body, with its type, for what is refused before `handle` sees it: 413 (too long) or 429 (too much
+     * is held already). NULL: a line of text. */
+    struct pl_str (*refusal)(void *user, int status, struct pl_arena *arena,
+                             const char **content_type);
     void *user;
     uint32_t answer_timeout_ms; /* 0: 60 s */
 };

@@ -14,7 +14,7 @@
 #include "loop/server.h"
 #include "loop/tunnel.h"
 
-enum { BODY_MAX = 64 * 1024 };
+enum { BODY_MAX = 64 * 1024, HELD_MAX = 4 * BODY_MAX };
 
 static struct pl_arena arena;
 static struct pl_loop *loop;
@@ -119,9 +119,11 @@ static void on_request(void *user, struct pl_server_call *call,
     }
 }
 
-static struct pl_str too_large(void *user, struct pl_arena *a, const char **type)
+static struct pl_str refusal(void *user, int status, struct pl_arena *a, const char **type)
 {
     (void)user;
+    if (status != 413)
+        return PL_STR("not now");
     *type = "text/much";
     return pl__str_copy(a, PL_STR("too much"));
 }
@@ -246,6 +248,118 @@ static void test_bodies(void)
     fd = dial(pl__server_port(server));
     say(fd, "GET /drop HTTP/1.1\r\nHost: x\r\n\r\n");
     CHECK_INT(hear(fd, NULL).len, 0);
+    close(fd);
+}
+
+static void test_bad_requests(void)
+{
+    static const struct {
+        const char *what, *request, *want;
+    } cases[] = {
+        { "no Host", "GET / HTTP/1.1\r\n\r\n", " 400 " },
+        { "no Host, but HTTP/1.0", "GET / HTTP/1.0\r\n\r\n", "fine" },
+        { "an encoding that nobody knows",
+          "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nabc", " 501 " },
+        { "a chunk that is none",
+          "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nabc\r\n",
+          " 400 " },
+        { "a chunk without end",
+          "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: "
+          "chunked\r\n\r\nfffffffffffffffff\r\nabc\r\n",
+          " 413 " },
+        { "a negative length", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: -1\r\n\r\n",
+          " 400 " },
+        { "a length that is no number", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+          " 400 " },
+        { "a version that is none", "GET / HTTP/7.1\r\nHost: x\r\n\r\n", " 505 " },
+        { "requests in a row",
+          "GET /1 HTTP/1.1\r\nHost: x\r\n\r\nGET /2 HTTP/1.1\r\nHost: x\r\n\r\n",
+          "fineHTTP/1.1 200" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int fd = dial(pl__server_port(server));
+        CASE("%s", cases[i].what);
+        say(fd, cases[i].request);
+        hear(fd, cases[i].want);
+        close(fd);
+    }
+    CASE("half of a request, and no more to come");
+    int fd = dial(pl__server_port(server));
+    say(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{");
+    shutdown(fd, SHUT_WR);
+    CHECK_INT(hear(fd, NULL).len, 0);
+    close(fd);
+    CASE("all of it, and no more to come");
+    fd = dial(pl__server_port(server));
+    say(fd, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}");
+    shutdown(fd, SHUT_WR);
+    hear(fd, "fine");
+    close(fd);
+    CASE("chunks without end are taken for a while");
+    static char chunk[BODY_MAX + 16];
+    snprintf(chunk, sizeof chunk, "%x\r\n%0*d\r\n", BODY_MAX, BODY_MAX, 0);
+    fd = dial(pl__server_port(server));
+    say(fd, "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n");
+    int taken = 0;
+    while (taken < 1000 && send(fd, chunk, strlen(chunk), MSG_NOSIGNAL | MSG_DONTWAIT) > 0) {
+        taken++;
+        run_for(1);
+    }
+    CHECK(taken > 16 && taken < 200);
+    close(fd);
+}
+
+/* All but the last byte of a body. */
+static int body_begin(void)
+{
+    static char body[BODY_MAX];
+    char head[128];
+    int fd = dial(pl__server_port(server));
+
+    memset(body, 'b', sizeof body);
+    snprintf(head, sizeof head, "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n",
+             BODY_MAX);
+    say(fd, head);
+    CHECK_INT(send(fd, body, BODY_MAX - 1, 0), BODY_MAX - 1);
+    return fd;
+}
+
+static void test_held(void)
+{
+    enum { COUNT = HELD_MAX / BODY_MAX };
+    int fds[COUNT + 1];
+
+    CASE("as many bodies as may be held, and one more");
+    for (int i = 0; i < COUNT + 1; i++) {
+        fds[i] = body_begin();
+        run_for(20);
+    }
+    say(fds[COUNT], "!");
+    struct pl_str got = hear(fds[COUNT], "not now");
+    CHECK_HAS(got, " 429 ");
+    CHECK_HAS(got, "Retry-After: 1\r\n");
+    CASE("an answer that there is no room for");
+    int fd = dial(pl__server_port(server));
+    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "not now");
+    CASE("what was begun is finished");
+    say(fds[0], "!");
+    hear(fds[0], "fine");
+    CHECK_INT(seen_body, BODY_MAX);
+    say(fd, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    hear(fd, "fine");
+    close(fd);
+    for (int i = 0; i < COUNT + 1; i++)
+        close(fds[i]);
+    CASE("clients that leave in the middle of a body leave nothing");
+    for (int i = 0; i < COUNT; i++)
+        close(body_begin()); /* its end comes together with its last bytes */
+    run_for(100);
+    fd = body_begin();
+    run_for(20);
+    say(fd, "!");
+    hear(fd, "fine");
     close(fd);
 }
 
@@ -466,12 +580,49 @@ static void test_loopback(void)
     }
 }
 
+static void test_host(void)
+{
+    static const struct {
+        const char *host;
+        bool loopback;
+    } cases[] = {
+        { "127.0.0.1", true },
+        { "127.0.0.1:8080", true },
+        { "localhost", true },
+        { "LOCALHOST:1", true },
+        { "[::1]", true },
+        { "[::1]:8080", true },
+        { "", false },
+        { "example.org", false },
+        { "example.org:80", false },
+        { "127.0.0.1.nip.io", false },
+        { "localhost.evil.example:80", false },
+        { "0.0.0.0:80", false },
+        { "[::]:80", false },
+        { "10.0.0.1", false },
+        { "127.0.0.1:x", false },
+        { "evil.example:80@127.0.0.1", false },
+        { ":80", false },
+    };
+    char longest[400];
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CASE("does Host: %s mean this machine?", cases[i].host);
+        CHECK(pl__host_is_loopback(cases[i].host) == cases[i].loopback);
+    }
+    CASE("a Host without end");
+    memset(longest, 'l', sizeof longest - 1);
+    longest[sizeof longest - 1] = '\0';
+    CHECK(!pl__host_is_loopback(longest));
+}
+
 int main(void)
 {
     struct pl_server_options options = { .listen = "127.0.0.1:0",
                                          .handle = on_request,
-                                         .too_large = too_large,
+                                         .refusal = refusal,
                                          .body_bytes_max = BODY_MAX,
+                                         .held_bytes_max = HELD_MAX,
                                          .connections_max = 300,
                                          .upgrades = true };
     struct pl_error *err = NULL;
@@ -481,7 +632,10 @@ int main(void)
     CASE("opened");
     CHECK_INT(pl__server_open(loop, &options, &arena, &server, &err), 0);
     test_loopback();
+    test_host();
     test_bodies();
+    test_bad_requests();
+    test_held();
     test_streams();
     test_many();
     test_tunnel();
