@@ -607,7 +607,7 @@ def forwards(server, namespace, pod):
         if server.certificate:
             context = ssl.create_default_context(cadata=server.certificate)
             client = stack.enter_context(context.wrap_socket(client, server_hostname="localhost"))
-        client.sendall((f"GET /api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port} HTTP/1.1\r\nHost: x\r\n"
+        client.sendall((f"GET /api/v1/namespaces/{namespace}/pods/{pod}/portforward?ports={port} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                         f"Authorization: Bearer {server.token}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
                         "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
                         "Sec-WebSocket-Protocol: v4.channel.k8s.io\r\n\r\n").encode())
@@ -693,7 +693,7 @@ def large_bodies(t):
     status, answer, _ = t.server.request("POST", path, t.config("large", a="x" * (3 * 1024 * 1024)))
     assert (status, answer["reason"]) == (413, "RequestEntityTooLarge"), answer
     with socket.create_connection((t.server.host, t.server.port), timeout=10) as client:
-        client.sendall(f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n".encode())
+        client.sendall(f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 999999999\r\n\r\n".encode())
         assert b" 413 " in client.recv(4096)
     t.fails("get", "cm", "large")
 
@@ -705,7 +705,7 @@ def slow_clients(t):
     for i in range(50):
         client = socket.create_connection((t.server.host, t.server.port), timeout=10)
         client.sendall(b"GET /api/v1/namespaces HTTP/1.1\r\nHost" if i % 2 else
-                       f"GET /api/v1/namespaces/{t.ns}/configmaps?watch=1 HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                       f"GET /api/v1/namespaces/{t.ns}/configmaps?watch=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         slow.append(client)
     for i in range(20):
         t.server.request("PATCH", f"/api/v1/namespaces/{t.ns}/configmaps/c", json.dumps({"data": {"b": f"{i}" * 100_000}}),
@@ -724,7 +724,7 @@ def many_watches(t):
     streams = []
     for _ in range(count):
         client = socket.create_connection((t.server.host, t.server.port), timeout=20)
-        client.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        client.sendall(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
         streams.append(client)
     for client in streams:
         got = b""
