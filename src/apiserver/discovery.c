@@ -2,6 +2,7 @@
 
 #include "apiserver/kinds.h"
 #include "apiserver/schema.h"
+#include "apiserver/tree.h"
 
 enum { DISCOVERY_BYTES_MAX = 1024 * 1024, OPENAPI_BYTES_MAX = 4 * 1024 * 1024 };
 
@@ -606,11 +607,60 @@ static bool route(const struct pl_api_request *request, struct pl_str path, stru
     return true;
 }
 
+/* --- what one may do -------------------------------------------------------------------------------- */
+
+/* Questions that are posted and answered, and not kept. Whoever got here may do everything. */
+static const struct review {
+    struct pl_str path, kind, status;
+} reviews[] = {
+    { PL_STR_INIT("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"),
+      PL_STR_INIT("SelfSubjectAccessReview"),
+      PL_STR_INIT("{\"allowed\":true,\"reason\":\"there is no authorization here\"}") },
+    { PL_STR_INIT("/apis/authentication.k8s.io/v1/selfsubjectreviews"),
+      PL_STR_INIT("SelfSubjectReview"),
+      PL_STR_INIT("{\"userInfo\":{\"username\":\"system:anonymous\","
+                  "\"groups\":[\"system:unauthenticated\"]}}") },
+};
+
+static void review_answer(const struct review *r, struct pl_str body, struct pl_arena *arena,
+                          struct pl_api_answer *answer)
+{
+    struct pl_error *err = NULL;
+    struct pl_tree *object = pl__tree_read(arena, body, &err);
+
+    if (!pl__str_equal(pl__tree_get_str(object, "kind"), r->kind)) {
+        pl_api_answer_failure(
+            answer, arena, 400, "BadRequest",
+            pl__str_format(arena, "the body must be a %.*s", PL_STR_ARG(r->kind)));
+        return;
+    }
+    pl__tree_set(object, PL_STR("status"), pl__tree_read(arena, r->status, &err));
+    answer->status = 201;
+    answer->content_type = PL_STR("application/json");
+    answer->body = pl__tree_text(arena, object);
+}
+
+static bool review_handle(const struct pl_api_request *request, struct pl_arena *arena,
+                          struct pl_api_answer *answer)
+{
+    if (!pl__str_equal(request->method, PL_STR("POST")))
+        return false;
+    for (size_t i = 0; i < sizeof reviews / sizeof reviews[0]; i++) {
+        if (pl__str_equal(request->path, reviews[i].path)) {
+            review_answer(&reviews[i], request->body, arena, answer);
+            return true;
+        }
+    }
+    return false;
+}
+
 bool pl__discovery_handle(const struct pl_api_request *request, struct pl_arena *arena,
                           struct pl_api_answer *answer)
 {
     struct pl_str path = request->path;
 
+    if (review_handle(request, arena, answer))
+        return true;
     while (path.len > 0 && path.ptr[path.len - 1] == '/')
         path.len--;
     if (path.len > 0 && path.ptr[0] == '/') {

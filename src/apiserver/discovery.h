@@ -1,4 +1,5 @@
-/* apiserver/discovery.h - what the server can do, told to clients: /api, /apis, /openapi, /version.
+/* apiserver/discovery.h - what the server can do, told to clients: /api, /apis, /openapi, /version; and what they may
+ * do, which is everything: SelfSubjectAccessReview and SelfSubjectReview.
  *
  * Pure: it depends on the table of kinds and the request alone. */
 #ifndef PL_APISERVER_DISCOVERY_H

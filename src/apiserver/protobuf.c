@@ -66,6 +66,33 @@ static const struct field delete_fields[] = {
     { 3, "orphanDependents", TYPE_BOOL, NULL }, { 4, "propagationPolicy", TYPE_STRING, NULL },
     { 5, "dryRun", TYPE_STRINGS, NULL }, { 0 },
 };
+static const struct field resource_fields[] = {
+    { 1, "namespace", TYPE_STRING, NULL }, { 2, "verb", TYPE_STRING, NULL }, { 3, "group", TYPE_STRING, NULL },
+    { 4, "version", TYPE_STRING, NULL }, { 5, "resource", TYPE_STRING, NULL },
+    { 6, "subresource", TYPE_STRING, NULL }, { 7, "name", TYPE_STRING, NULL }, { 0 },
+};
+static const struct field no_resource_fields[] = {
+    { 1, "path", TYPE_STRING, NULL }, { 2, "verb", TYPE_STRING, NULL }, { 0 },
+};
+static const struct field access_spec_fields[] = {
+    { 1, "resourceAttributes", TYPE_MESSAGE, resource_fields },
+    { 2, "nonResourceAttributes", TYPE_MESSAGE, no_resource_fields }, { 0 },
+};
+static const struct field access_status_fields[] = {
+    { 1, "allowed", TYPE_BOOL, NULL }, { 2, "reason", TYPE_STRING, NULL },
+    { 3, "evaluationError", TYPE_STRING, NULL }, { 4, "denied", TYPE_BOOL, NULL }, { 0 },
+};
+static const struct field access_fields[] = {
+    { 1, "metadata", TYPE_MESSAGE, meta_fields }, { 2, "spec", TYPE_MESSAGE, access_spec_fields },
+    { 3, "status", TYPE_MESSAGE, access_status_fields }, { 0 },
+};
+static const struct field user_fields[] = {
+    { 1, "username", TYPE_STRING, NULL }, { 2, "uid", TYPE_STRING, NULL }, { 3, "groups", TYPE_STRINGS, NULL }, { 0 },
+};
+static const struct field self_status_fields[] = { { 1, "userInfo", TYPE_MESSAGE, user_fields }, { 0 } };
+static const struct field self_fields[] = {
+    { 1, "metadata", TYPE_MESSAGE, meta_fields }, { 2, "status", TYPE_MESSAGE, self_status_fields }, { 0 },
+};
 /* clang-format on */
 
 static const struct {
@@ -76,6 +103,8 @@ static const struct {
     { "ConfigMap", config_map_fields },
     { "Secret", secret_fields },
     { "DeleteOptions", delete_fields },
+    { "SelfSubjectAccessReview", access_fields },
+    { "SelfSubjectReview", self_fields },
 };
 
 /* --- the wire --------------------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* apiserver/protobuf.h - the few bodies that kubectl sends as protobuf, as JSON.
  *
- * `kubectl create namespace|configmap|secret` do not speak JSON, whatever the server offers; everything else does. An
- * answer in JSON is fine with all of them. */
+ * `kubectl create namespace|configmap|secret` and `kubectl auth` do not speak JSON, whatever the server offers;
+ * everything else does. An answer in JSON is fine with all of them. */
 #ifndef PL_APISERVER_PROTOBUF_H
 #define PL_APISERVER_PROTOBUF_H
 

@@ -165,6 +165,40 @@ static void test_openapi(void)
     CHECK_INT(schemas, pl__kind_count);
 }
 
+static void test_reviews(void)
+{
+    static const struct {
+        const char *path, *body;
+        int status;
+        const char *says;
+    } cases[] = {
+        { "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+          "{\"kind\":\"SelfSubjectAccessReview\",\"spec\":{\"a\":1}}", 201,
+          "\"spec\":{\"a\":1},\"status\":{\"allowed\":true," },
+        { "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{\"kind\":\"SelfSubjectReview\"}",
+          201, "\"username\":\"system:anonymous\"" },
+        { "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+          "{\"kind\":\"SelfSubjectReview\"}", 400, "must be a SelfSubjectAccessReview" },
+        { "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{", 400,
+          "must be a SelfSubjectReview" },
+        { "/apis/authentication.k8s.io/v1/selfsubjectreviews", "[]", 400,
+          "must be a SelfSubjectReview" },
+        { "/apis/authentication.k8s.io/v1/tokenreviews", "{\"kind\":\"TokenReview\"}", 0, "" },
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CASE("POST %s %s", cases[i].path, cases[i].body);
+        struct pl_api_request request = { .method = PL_STR("POST"),
+                                          .path = pl__str(cases[i].path),
+                                          .body = pl__str(cases[i].body) };
+        struct pl_api_answer answer = { 0 };
+        CHECK(pl__discovery_handle(&request, &arena, &answer) == (cases[i].status != 0));
+        CHECK_INT(answer.status, cases[i].status);
+        CHECK(cases[i].says[0] == '\0' ||
+              strstr(pl__str_copy(&arena, answer.body).ptr, cases[i].says) != NULL);
+    }
+}
+
 int main(void)
 {
     pl__arena_init(&arena, NULL, 0);
@@ -172,6 +206,7 @@ int main(void)
     test_aggregated();
     test_agreement();
     test_openapi();
+    test_reviews();
     pl__arena_release(&arena);
     return test_end("discovery");
 }
