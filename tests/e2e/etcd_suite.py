@@ -1,4 +1,4 @@
-"""Managed etcd, for real: members with TLS, reached through a real API server and a stand-in kubelet.
+"""Managed etcd, for real: members with TLS, reached through an API server and a stand-in kubelet.
 
 Each test gets what a case of suite.py gets, and suite.py calls them, once for each variant:
 `for test, variants in TESTS: case(*variants)(test)`. What the conditions must say stands in
@@ -359,18 +359,12 @@ def etcd_asked_without_events(t):
 # --- the way there -----------------------------------------------------------------------------------
 
 
-@etcd_test()
-def etcd_kubelet_faults(t):
-    """A kubelet that refuses, hangs, freezes, cuts, is gone: the condition says it, and heals."""
-    s = Setting(t)
+def break_all_tunnels(s, *faults):
+    """Each fault in turn, of all Nodes: the condition says it in these words, and heals."""
     k = s.kubelet
     s.run("--etcd-dial-timeout-duration", "3s", "--etcd-call-timeout-duration", "4s")
     s.expect_good()
-    k.cut()
-    s.expect_good()
-    for kind, text in (("refuse", "nothing listens on the Pod's etcd port"),
-                       ("missing", 'prod-node-0: HTTP 404: unable to forward port because pod is not found: "etcd-prod-node-0"; .*'),
-                       ("hang", "the API server does not answer the port-forward"), ("freeze", "no answer in the TLS handshake")):
+    for kind, text in faults:
         k.fault(kind)
         if kind != "freeze":
             k.cut()
@@ -380,18 +374,43 @@ def etcd_kubelet_faults(t):
         k.fault("")
         k.cut()
         s.expect_good(timeout=40)
-    # One that hangs costs a head start, not the dial timeout.
-    k.fault("hang", s.nodes[0])
-    k.cut()
+
+
+def break_one_tunnel(s, kind):
+    """A Node with this fault costs a head start, not the dial timeout."""
+    s.kubelet.fault(kind, s.nodes[0])
+    s.kubelet.cut()
     s.etcd.raise_alarm(s.nodes[2], "NOSPACE")
     start = time.monotonic()
     s.expect("False", block("Etcd reports alarms: NOSPACE", "prod-cp-2"), timeout=25)
-    print(f"       one of three hangs: after {time.monotonic() - start:.1f} s")
+    print(f"       {kind}, one of three: after {time.monotonic() - start:.1f} s")
     s.etcd.clear_alarms()
-    k.fault("")
+    s.kubelet.fault("")
     s.expect_good()
-    k.fault("", delay=50)
+
+
+@etcd_test()
+def etcd_tunnel_faults(t):
+    """Tunnels that are cut, refused, frozen and slow."""
+    s = Setting(t)
+    break_all_tunnels(s, ("refuse", "nothing listens on the Pod's etcd port"), ("freeze", "no answer in the TLS handshake"))
+    break_one_tunnel(s, "freeze")
+    s.kubelet.cut()
     s.expect_good()
+    s.kubelet.fault("", delay=50)
+    s.expect_good()
+    assert s.turn() < 100, f"a turn of the loop took {s.turn():.0f} ms"
+
+
+@etcd_test()
+def etcd_kubelet_faults(t):
+    """A kubelet that knows no such Pod, hangs, and is gone, as a real API server passes it on."""
+    s = Setting(t)
+    k = s.kubelet
+    break_all_tunnels(s, (
+        "missing", 'prod-node-0: HTTP 404: unable to forward port because pod is not found: "etcd-prod-node-0"; .*'),
+        ("hang", "the API server does not answer the port-forward"))
+    break_one_tunnel(s, "hang")
     k.kill()
     s.expect("Unknown", re.compile("Failed to connect to etcd: .*error dialing backend: .*connection refused"), timeout=25)
     k.restart()
@@ -490,6 +509,27 @@ def trace(s):
     return done.returncode, hops, done.stdout
 
 
+def expect_trace(s, hop, words, at=None):
+    """It fails at that hop alone, of these Nodes (of all of them), with these words and a guess."""
+    code, hops, text = trace(s)
+    failed = [key for key, verdict in hops.items() if verdict == "FAIL"]
+    assert code != 0 and failed == [(node, hop) for node in at or s.nodes] and words in text, text
+    assert "likely:" in text, text
+
+
+@etcd_test()
+def etcd_trace_meets_the_kubelet(t):
+    """The connection doctor: a kubelet that is gone, and one that knows no such Pod."""
+    s = Setting(t)
+    s.kubelet.kill()
+    expect_trace(s, "kubelet tunnel", "cannot reach the kubelet")
+    s.kubelet.restart()
+    s.kubelet.fault("missing")
+    expect_trace(s, "kubelet tunnel", "404")
+    s.kubelet.fault("")
+    assert trace(s)[0] == 0
+
+
 @etcd_test()
 def etcd_trace_names_the_hop(t):
     """The connection doctor: every hop is good, and then each in turn is not."""
@@ -500,34 +540,22 @@ def etcd_trace_names_the_hop(t):
     assert code == 0 and set(hops.values()) == {"ok"} and first in hops and last in hops, text
     print("\n".join("       | " + line for line in text.splitlines()))
 
-    def fails(hop, words, at=s.nodes):
-        code, hops, text = trace(s)
-        failed = [key for key, verdict in hops.items() if verdict == "FAIL"]
-        assert code != 0 and failed == [(node, hop) for node in at] and words in text, text
-        assert "likely:" in text, text
-
     s.etcd.kill(s.nodes[1])
     code, hops, text = trace(s)
     assert [key[0] for key, verdict in hops.items() if verdict == "FAIL"] == [s.nodes[1]] and hops[last] == "ok", text
     s.etcd.restart(s.nodes[1])
-    s.kubelet.kill()
-    fails("kubelet tunnel", "cannot reach the kubelet")
-    s.kubelet.restart()
-    s.kubelet.fault("missing")
-    fails("kubelet tunnel", "404")
-    s.kubelet.fault("")
     stranger = s.etcd.ca
     s.etcd.rotate()
-    fails("etcd TLS", "not signed by")
+    expect_trace(s, "etcd TLS", "not signed by")
     w.write_etcd_ca(s.etcd.ca)
     assert stranger is not s.etcd.ca and trace(s)[0] == 0
     t.api.delete("secrets", w.namespace, w.name + "-etcd")
-    fails("etcd CA Secret", "prod-etcd", at=[""])
+    expect_trace(s, "etcd CA Secret", "prod-etcd", at=[""])
     w.write_etcd_ca(s.etcd.ca)
     w.write_kubeconfig(t.rig.workloads[0].kubeconfig_text(server=f"https://127.0.0.1:{free_port()}"))
-    fails("workload API", "refused", at=[""])
+    expect_trace(s, "workload API", "refused", at=[""])
     t.api.delete("secrets", w.namespace, w.name + "-kubeconfig")
-    fails("kubeconfig Secret", "prod-kubeconfig", at=[""])
+    expect_trace(s, "kubeconfig Secret", "prod-kubeconfig", at=[""])
     done = s.live("etcd", "nobody")
     assert done.returncode != 0 and "nobody" in done.stderr, done
 

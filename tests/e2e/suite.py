@@ -49,13 +49,12 @@ NOT_EMBEDDED = {
     "deploy_": "Deployments, RBAC and CRDs",
     "under_its_own_role": "RBAC",
     "live_errors_are_one_line": "TLS and authentication",
-    "compaction": "etcd's compaction, done from outside",
-    "acting_deletes": "way to do without a garbage collector, which takes the KCP's template away at the end",
 }
 WORKLOADS_NOT_EMBEDDED = {
     "workload_certificate_rotates": "client certificates",
-    "missing_crd": "an API server without Cluster API's kinds",
-    **{test.__name__: "port-forward through the Node's kubelet" for test, _ in (*ETCD_TESTS, *ACTING_TESTS)},
+    "missing_crd": "way to be without Cluster API's kinds",
+    "etcd_kubelet_faults": "kubelets behind it",
+    "etcd_trace_meets_the_kubelet": "kubelets behind it",
 }
 
 

@@ -6,6 +6,10 @@
 // All Nodes name this one process as their kubelet. The certificate signs itself, which an API server
 // without --kubelet-certificate-authority takes.
 //
+// The embedded API server has no kubelets behind it: it makes the WebSocket itself and connects to the Pod's port. For
+// it there is a door: a line with the name of a Node gets a line with a port that takes one connection, which is
+// the tunnel, or why there is none.
+//
 // Admin (plain HTTP on loopback):
 //
 //	POST /nodes {"<node>": {"target": "host:port", "fault": "", "delay": 0}}  replaces all of them
@@ -63,11 +67,19 @@ type kubelet struct {
 	tunnels map[*tunnel]struct{}
 }
 
-// tunnel is one WebSocket and the connection into the Pod behind it.
+// client is the other end of a tunnel: a WebSocket, or a connection that came through the door.
+type client interface {
+	read() ([]byte, error) // the next piece for the Pod
+	write(piece []byte) error
+	finish() // the Pod's side is over, and with it the only port
+	connection() net.Conn
+}
+
+// tunnel is a client and the connection into the Pod behind it.
 type tunnel struct {
 	k      *kubelet
 	node   string
-	socket *socket
+	client client
 	pod    net.Conn
 	closed bool
 	asking bool // the last piece came from the client
@@ -118,31 +130,31 @@ func (k *kubelet) portForward(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	t := &tunnel{k: k, node: name, socket: s}
-	if n.Fault == "refuse" {
-		t.fail(port, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port))
+	pod, err := n.dial(port)
+	if err != nil {
+		s.fail(port, err)
 		return
 	}
-	t.pod, err = net.DialTimeout("tcp", n.Target, dialTimeout)
+	k.carry(name, s, pod)
+}
+
+// dial connects to the Pod, which everybody takes to listen on this port of loopback.
+func (n node) dial(port uint64) (net.Conn, error) {
+	if n.Fault == "refuse" {
+		return nil, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
+	}
+	pod, err := net.DialTimeout("tcp", n.Target, dialTimeout)
 	if err != nil {
 		// Where the Pod's port really is, no kubelet would know.
-		t.fail(port, fmt.Errorf("%s", strings.Replace(err.Error(), n.Target, fmt.Sprintf("127.0.0.1:%d", port), 1)))
-		return
+		return nil, fmt.Errorf("%s", strings.Replace(err.Error(), n.Target, fmt.Sprintf("127.0.0.1:%d", port), 1))
 	}
-	t.run()
+	return pod, nil
 }
 
-// fail tells the client in the words of containerd why there is no connection.
-func (t *tunnel) fail(port uint64, why error) {
-	text := fmt.Sprintf("error forwarding port %d to pod 0123456789abcdef, uid : failed to execute portforward in network "+
-		"namespace \"host\": failed to connect to localhost:%d inside namespace \"0123456789abcdef\", %v", port, port, why)
-	t.socket.send(opBinary, []byte{1}, []byte(text))
-	t.socket.close(1000)
-}
-
-func (t *tunnel) run() {
-	k := t.k
-	t.pod.(*net.TCPConn).SetNoDelay(true)
+// carry is there as long as the tunnel is.
+func (k *kubelet) carry(name string, c client, pod net.Conn) {
+	t := &tunnel{k: k, node: name, client: c, pod: pod}
+	pod.(*net.TCPConn).SetNoDelay(true)
 	k.mu.Lock()
 	k.tunnels[t] = struct{}{}
 	k.of(t.node).Opened++
@@ -164,7 +176,7 @@ func (t *tunnel) end() {
 	t.k.changed.Broadcast()
 	t.k.mu.Unlock()
 	t.pod.Close()
-	t.socket.conn.Close()
+	t.client.connection().Close()
 }
 
 // pass counts a piece and holds it back as the fault wants; false: the tunnel is over.
@@ -196,17 +208,11 @@ func (t *tunnel) pass(size int, fromClient bool) bool {
 
 func (t *tunnel) fromClient() {
 	for {
-		message, err := t.socket.receive()
-		if err != nil {
+		piece, err := t.client.read()
+		if err != nil || !t.pass(len(piece), true) {
 			return
 		}
-		if len(message) < 2 || message[0] != 0 {
-			continue // nothing, or a channel that nobody reads
-		}
-		if !t.pass(len(message)-1, true) {
-			return
-		}
-		if _, err := t.pod.Write(message[1:]); err != nil {
+		if _, err := t.pod.Write(piece); err != nil {
 			return
 		}
 	}
@@ -217,12 +223,12 @@ func (t *tunnel) fromPod() {
 	for {
 		n, err := t.pod.Read(buffer)
 		if n > 0 {
-			if !t.pass(n, false) || t.socket.send(opBinary, []byte{0}, buffer[:n]) != nil {
+			if !t.pass(n, false) || t.client.write(buffer[:n]) != nil {
 				break
 			}
 		}
 		if err != nil {
-			t.socket.close(1000) // the Pod's side is over, and with it the only port
+			t.client.finish()
 			break
 		}
 	}
@@ -240,11 +246,13 @@ func (k *kubelet) cut(name string) {
 	}
 	k.mu.Unlock()
 	for _, t := range all {
-		if c, ok := t.socket.conn.(*tls.Conn); ok {
-			if tcp, ok := c.NetConn().(*net.TCPConn); ok {
-				tcp.SetLinger(0)
-				tcp.Close()
-			}
+		conn := t.client.connection()
+		if c, ok := conn.(*tls.Conn); ok {
+			conn = c.NetConn()
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			tcp.SetLinger(0)
+			tcp.Close()
 		}
 		t.end()
 	}
@@ -286,6 +294,7 @@ func selfSigned() (tls.Certificate, error) {
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:10250", "where the API server finds the kubelet")
+	door := flag.String("door", "127.0.0.1:10252", "where the embedded API server asks for a Node's Pod")
 	admin := flag.String("admin", "127.0.0.1:10251", "where the rig finds the switches")
 	flag.Parse()
 	k := &kubelet{nodes: map[string]node{}, stats: map[string]*stats{}, tunnels: map[*tunnel]struct{}{}}
@@ -299,6 +308,11 @@ func main() {
 	// HTTP/1.1 alone: there is no upgrade in HTTP/2.
 	server := &http.Server{Addr: *listen, Handler: mux, TLSNextProto: map[string]func(*http.Server, *tls.Conn, http.Handler){},
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{certificate}}, ReadHeaderTimeout: 30 * time.Second}
+	knocks, err := net.Listen("tcp", *door)
+	if err != nil {
+		log.Fatal(err)
+	}
+	go k.answerDoor(knocks)
 	go func() { log.Fatal(http.ListenAndServe(*admin, k.admin())) }()
 	log.Fatal(server.ListenAndServeTLS("", ""))
 }

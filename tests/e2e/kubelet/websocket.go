@@ -148,3 +148,30 @@ func (s *socket) frame() (byte, []byte, error) {
 	}
 	return head[0] & 0x0f, payload, nil
 }
+
+// read skips what is for a channel that nobody reads.
+func (s *socket) read() ([]byte, error) {
+	for {
+		message, err := s.receive()
+		if err != nil {
+			return nil, err
+		}
+		if len(message) > 1 && message[0] == 0 {
+			return message[1:], nil
+		}
+	}
+}
+
+func (s *socket) write(piece []byte) error { return s.send(opBinary, []byte{0}, piece) }
+
+func (s *socket) finish() { s.close(1000) }
+
+func (s *socket) connection() net.Conn { return s.conn }
+
+// fail tells the client in the words of containerd why there is no connection.
+func (s *socket) fail(port uint64, why error) {
+	text := fmt.Sprintf("error forwarding port %d to pod 0123456789abcdef, uid : failed to execute portforward in network "+
+		"namespace \"host\": failed to connect to localhost:%d inside namespace \"0123456789abcdef\", %v", port, port, why)
+	s.send(opBinary, []byte{1}, []byte(text))
+	s.close(1000)
+}

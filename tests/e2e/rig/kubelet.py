@@ -1,4 +1,6 @@
-"""The stand-in for a cluster's kubelets (tests/e2e/kubelet), which carries port-forwards to real etcd members."""
+"""The stand-in for a cluster's kubelets (tests/e2e/kubelet), which carries port-forwards to real etcd members.
+
+A real API server talks to `port`, the embedded one asks at the `door`; behind them everything is the same."""
 
 import json
 import urllib.request
@@ -10,10 +12,11 @@ class Kubelet:
     """One process that every Node names as its kubelet. Nodes are told where their etcd is, and their faults."""
 
     def __init__(self, rig, name="kubelet"):
-        self.port, self.admin_port = free_port(), free_port()
+        self.port, self.door, self.admin_port = free_port(), free_port(), free_port()
         self.nodes = {}
         self.process = rig.supervisor.run(name, [
-            rig.bin["kubelet"], "-listen", f"127.0.0.1:{self.port}", "-admin", f"127.0.0.1:{self.admin_port}"])
+            rig.bin["kubelet"], "-listen", f"127.0.0.1:{self.port}", "-door", f"127.0.0.1:{self.door}",
+            "-admin", f"127.0.0.1:{self.admin_port}"])
         self._wait()
 
     def _wait(self):
@@ -30,7 +33,7 @@ class Kubelet:
         self._call("/nodes", self.nodes)
 
     def fault(self, kind, *nodes, delay=0):
-        """kind: "" (none), missing, refuse, hang, freeze; of these Nodes, or of all of them."""
+        """kind: "" (none), refuse, freeze, and for real API servers missing, hang; of these Nodes, or of all of them."""
         for node in nodes or self.nodes:
             self.nodes[node] = {"target": self.nodes[node]["target"], "fault": kind, "delay": delay}
         self._call("/nodes", self.nodes)

@@ -7,6 +7,7 @@ import base64
 import json
 import os
 import secrets
+import signal
 import subprocess
 import urllib.error
 import urllib.request
@@ -46,6 +47,8 @@ def kubeconfig(server, ca_data=None, namespace=None, **user):
 class Server:
     """What both kinds have: a process that answers at a URL, and an admin."""
 
+    embedded = False
+
     def ready(self, timeout=90):
         def probe():
             if not self.process.running():
@@ -68,6 +71,8 @@ class Server:
 class EmbeddedServer(Server):
     """The playground's server in a process of its own; its objects are in a file, and outlive it. One user: anybody."""
 
+    embedded = True
+
     def __init__(self, rig, name, tokens=()):
         self.rig, self.name = rig, name
         self.port = free_port()
@@ -78,6 +83,12 @@ class EmbeddedServer(Server):
         self.process = s.run(name, [APISERVER, "--listen", f"127.0.0.1:{self.port}", "--db", s.path(name, "objects.db")],
                              env=SANITIZERS)
         self.admin = Client(self.url, None)
+
+    def compact(self):
+        """All history is forgotten when this returns."""
+        self.process.signal(signal.SIGUSR1)
+        old = Client.path("namespaces", resourceVersion="1", resourceVersionMatch="Exact", limit="1")
+        wait_for(f"{self.name} to compact", lambda: self.admin.raw("GET", old)[0] == 410, 10)
 
     def client(self, user):
         assert user in self.tokens, user
@@ -178,8 +189,7 @@ class Rig:
         self.ca = pki.Authority(s.path("pki"))
         self.serving_cert = self.ca.issue("serving", "/CN=localhost", ("IP:127.0.0.1", "DNS:localhost"),
                                           usage="serverAuth")
-        if api != "embedded":
-            self._etcd()
+        self.etcd = None if api == "embedded" else self._etcd()
         self.management = (ApiServer if api == "real" else EmbeddedServer)(self, "management", tokens)
         workload = EmbeddedServer if api == "embedded" else ApiServer
         self.workloads = [workload(self, f"workload-{i}") for i in range(workloads)]
@@ -194,7 +204,7 @@ class Rig:
         client, peer = free_port(), free_port()
         self.etcd_url = f"http://127.0.0.1:{client}"
         s = self.supervisor
-        self.etcd = s.run("etcd", [
+        return s.run("etcd", [
             self.bin["etcd"], "--data-dir", s.path("etcd"), "--listen-client-urls", self.etcd_url,
             "--advertise-client-urls", self.etcd_url, "--listen-peer-urls", f"http://127.0.0.1:{peer}",
             "--initial-advertise-peer-urls", f"http://127.0.0.1:{peer}",
@@ -213,9 +223,13 @@ class Rig:
 
     def compact(self):
         """Drops all history up to now, as etcd does by itself every few minutes."""
+        for server in (self.management, *self.workloads):
+            if server.embedded:
+                server.compact()
+        if not self.etcd:
+            return
         revision = json.loads(self.etcdctl("endpoint", "status", "-w", "json"))[0]["Status"]["header"]["revision"]
         self.etcdctl("compact", str(revision))
-        return revision
 
     def kubectl(self, *args, user="admin", stdin=None, check=True, timeout=60, server=None):
         """Runs kubectl against the management server, or another, and returns the finished process."""

@@ -4,6 +4,7 @@ import base64
 import os
 import select
 import socket
+import ssl
 import struct
 import threading
 
@@ -37,8 +38,9 @@ class Tunnel:
 
     def _open(self):
         admin = self.server.admin
-        remote = admin.context.wrap_socket(socket.create_connection((admin.host, admin.port), timeout=10),
-                                           server_hostname=admin.host)
+        remote = socket.create_connection((admin.host, admin.port), timeout=10)
+        if admin.context:
+            remote = admin.context.wrap_socket(remote, server_hostname=admin.host)
         key = base64.b64encode(os.urandom(16)).decode()
         remote.sendall((f"GET /api/v1/namespaces/kube-system/pods/{self.pod}/portforward?ports={self.pod_port} HTTP/1.1\r\n"
                         f"Host: {admin.host}\r\nAuthorization: Bearer {admin.token}\r\nUpgrade: websocket\r\n"
@@ -74,12 +76,19 @@ class Tunnel:
             raise OSError("a frame that is too long")
         return first & 15, self._exactly(remote, length)
 
+    @staticmethod
+    def _head(length):
+        """Of a frame with at most 64 KiB. The length must take as few bytes as it can; a mask of zeros is a mask."""
+        if length < 126:
+            return struct.pack(">BBL", 0x82, 0x80 | length, 0)
+        return struct.pack(">BBHL", 0x82, 0x80 | 126, length, 0)
+
     def _carry(self, local, remote):
         with remote:
             announced = 0
             while True:
                 # What TLS has decrypted already does not show in select().
-                ready = [remote] if remote.pending() else select.select([local, remote], [], [], 30)[0]
+                ready = [remote] if isinstance(remote, ssl.SSLSocket) and remote.pending() else select.select([local, remote], [], [], 30)[0]
                 if not ready:
                     return
                 if remote in ready:
@@ -96,8 +105,7 @@ class Tunnel:
                     data = local.recv(16384)
                     if not data:
                         return
-                    # A mask of zeros is a mask.
-                    remote.sendall(struct.pack(">BBHL", 0x82, 0x80 | 126, len(data) + 1, 0) + b"\0" + data)
+                    remote.sendall(self._head(len(data) + 1) + b"\0" + data)
 
     def close(self):
         self.listener.close()

@@ -212,7 +212,8 @@ class World:
         if self.kubelet or self.addresses:
             status["addresses"] = [{"type": "InternalIP", "address": self.addresses.get(name, "127.0.0.1")}]
         if self.kubelet:
-            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": self.kubelet.port}}
+            port = self.kubelet.door if self.workload.embedded else self.kubelet.port
+            status["daemonEndpoints"] = {"kubeletEndpoint": {"Port": port}}
         self.inside.create("nodes", {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": {"node-role.kubernetes.io/control-plane": "",
