@@ -2,11 +2,11 @@
 # Finds or builds what the end-to-end rig runs: e2e-binaries.sh [--cached] [NAME...]
 #
 #   NAME: kube-apiserver kubectl etcd etcdctl proxy workloads kubelet
-#         capi-manager etcd-3.5 etcd-3.6 (only when named)
+#         hostile capi-manager etcd-3.5 etcd-3.6 (only when named)
 #   --cached: build nothing; what is not there yet cannot be had
 #
 # Prints one line NAME=PATH each on stdout, everything else on stderr. KUBEBUILDER_ASSETS wins over
-# PATH, PATH over a build of our own. Built ones lie in PLIMSOLL_CACHE (default
+# PATH, PATH over a build of our own; a kubectl older than 1.32 is passed over. Built ones lie in PLIMSOLL_CACHE (default
 # ~/.cache/plimsoll), named by a hash of their sources, so that each is built once.
 #
 # Exit codes: 0; 1 failed; 77 cannot be had here (one line says what would help). With CI=true it is
@@ -106,6 +106,15 @@ found() {
     echo "$name=$path"
 }
 
+# "Client Version: v1.32.4"
+is_new_kubectl() {
+    local have
+    have=$("$1" version --client 2>/dev/null | sed -n 's/^Client Version: v\([0-9.]*\).*/\1/p')
+    version_at_least "${have:-0}" 1.32 && return 0
+    say "passing over $1: version ${have:-unknown}, 1.32 is wanted"
+    return 1
+}
+
 packaged() {
     local name=$1 package=$2
     found "$name" && return 0
@@ -147,14 +156,23 @@ fi
 [ $# -gt 0 ] || set -- kube-apiserver kubectl etcd etcdctl proxy workloads kubelet
 for name in "$@"; do
     case $name in
-    kube-apiserver | kubectl) found "$name" || built "$name" "tests/e2e/$name" ;;
+    kube-apiserver) found "$name" || built "$name" "tests/e2e/$name" ;;
+    kubectl)
+        line=$(found kubectl || true)
+        if [ -n "$line" ] && is_new_kubectl "${line#*=}"; then
+            echo "$line"
+        else
+            built kubectl tests/e2e/kubectl
+        fi
+        ;;
     etcd) packaged etcd etcd-server ;;
     # KUBEBUILDER_ASSETS has no etcdctl; only one case wants it and says so without.
     etcdctl) packaged etcdctl etcd-client ;;
     proxy | workloads | kubelet | etcd-3.5 | etcd-3.6) built "$name" "tests/e2e/$name" ;;
+    hostile) built hostile tests/integration/hostile ;;
     capi-manager) built "$name" tests/e2e/capi-manager sigs.k8s.io/cluster-api/controlplane/kubeadm ;;
     *)
-        say "usage: tools/e2e-binaries.sh [--cached] [kube-apiserver|kubectl|etcd|etcdctl|proxy|workloads|kubelet|capi-manager|etcd-3.5|etcd-3.6]..."
+        say "usage: tools/e2e-binaries.sh [--cached] [kube-apiserver|kubectl|etcd|etcdctl|proxy|workloads|kubelet|hostile|capi-manager|etcd-3.5|etcd-3.6]..."
         exit 1
         ;;
     esac
