@@ -335,10 +335,10 @@ static bool method_is(const struct call *c, const char *method)
     return pl__str_equal(c->request->method, pl__str(method));
 }
 
-/* Of a HEAD the front sends all but the body. */
+/* Of a HEAD the front sends all but the body. A real server takes it for custom kinds only. */
 static bool is_read(const struct call *c)
 {
-    return method_is(c, "GET") || (method_is(c, "HEAD") && !c->params.watch);
+    return method_is(c, "GET") || (method_is(c, "HEAD") && c->kind->custom && !c->params.watch);
 }
 
 static int handle_collection(struct call *c)
@@ -352,6 +352,8 @@ static int handle_collection(struct call *c)
         return pl__write_create(c);
     if (method_is(c, "DELETE"))
         return pl__write_delete_collection(c);
+    if (c->kind->custom && (method_is(c, "PUT") || method_is(c, "PATCH")))
+        return pl__fail_status(c, 400, "BadRequest", "name must be provided");
     return pl__fail_method(c);
 }
 
@@ -365,11 +367,24 @@ static int handle_object(struct call *c)
         return pl__write_patch(c);
     if (method_is(c, "DELETE") && c->subresource.len == 0)
         return pl__write_delete(c);
+    if (method_is(c, "POST") && c->subresource.len == 0 && c->kind->custom)
+        return pl__write_create(c); /* the name in the path does not matter */
     return pl__fail_method(c);
 }
 
-static int not_served(struct call *c)
+/* Groups of a real server's own have a Status for what is not there; everything else is plain text. */
+static int not_served(struct call *c, const struct segments *path)
 {
+    bool own = segment_is(path, 0, "api") ||
+               (segment_is(path, 0, "apis") && (segment_is(path, 1, "coordination.k8s.io") ||
+                                                segment_is(path, 1, "events.k8s.io")));
+
+    if (!own) {
+        c->answer->status = 404;
+        c->answer->content_type = PL_STR("text/plain; charset=utf-8");
+        c->answer->body = PL_STR("404 page not found\n");
+        return -1;
+    }
     return pl__fail_request(c, 404, "NotFound",
                             PL_STR("the server could not find the requested resource"));
 }
@@ -387,7 +402,7 @@ static int handle(struct call *c)
                                "Request entity too large: limit is %d", PL_API_BODY_BYTES_MAX);
     bool split = split_path(c, &path);
     if (!split || !find_target(c, &path))
-        return pl__discovery_handle(c->request, c->arena, c->answer) ? 0 : not_served(c);
+        return pl__discovery_handle(c->request, c->arena, c->answer) ? 0 : not_served(c, &path);
     c->form = pl__form_of_accept(c->request->accept);
     if (c->form == PL_FORM_NONE)
         return pl__fail_status(c, 406, "NotAcceptable",

@@ -74,7 +74,7 @@ void pl_apiserver_compact(struct pl_apiserver *s);
 
 struct pl_api_request {
     struct pl_str cluster; /* its name; the front takes it from the path prefix or the port */
-    struct pl_str method;  /* GET HEAD POST PUT PATCH DELETE; a HEAD is answered like a GET */
+    struct pl_str method;  /* GET HEAD POST PUT PATCH DELETE; HEAD like GET, or 405 */
     struct pl_str
         path; /* from "/api" or "/apis" on, as it came (percent-encoded), without "?..." */
     struct pl_str query;        /* as it came, behind the "?"; may be empty */
@@ -96,8 +96,8 @@ struct pl_api_answer {
 };
 
 /* Answers one request; always fills `answer`. Paths that are about objects are done here, the rest
- * (discovery, OpenAPI, /version) is handed to discovery.h; what nobody knows is 404 with a Status. Answers in
- * the form of a Table or of metadata alone (Accept) come from table.h.
+ * (discovery, OpenAPI, /version) is handed to discovery.h; what nobody knows is 404. Answers in the form of a
+ * Table or of metadata alone (Accept) come from table.h.
  *
  * Pods' portforward and the health endpoints are not done here: the front sees them first. */
 void pl_apiserver_handle(struct pl_apiserver *s, const struct pl_api_request *request,

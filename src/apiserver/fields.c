@@ -182,7 +182,8 @@ static void collect(struct walking *w, struct pl_fields *node, const struct pl_t
         return;
     for (const struct pl_tree *item = value->first; item; item = item->next) {
         struct pl_fields *child = make_child(w->arena, node, *steps++);
-        collect(w, child, item, between);
+        if (!rule->whole)
+            collect(w, child, item, between);
         child->member = true;
     }
 }
@@ -244,27 +245,48 @@ static const struct pl_tree *item_with(const struct pl_tree *list, const struct 
     return NULL;
 }
 
+static void compare_items(struct walking *w, struct change_nodes at, const struct pl_tree *old,
+                          const struct pl_tree *new, bool whole)
+{
+    if (whole)
+        (!old ? at.added : !new ? at.removed : at.modified)->member = true;
+    else
+        compare(w, at, old, new);
+}
+
 static void compare_lists(struct walking *w, struct change_nodes at, const struct pl_tree *old,
                           const struct pl_str *old_steps, const struct pl_tree *new,
-                          const struct pl_str *new_steps)
+                          const struct pl_str *new_steps, bool whole)
 {
     const struct pl_str *step = old_steps;
 
     for (const struct pl_tree *item = old->first; item; item = item->next, step++) {
         const struct pl_tree *other = item_with(new, new_steps, *step);
         if (!other || !pl__tree_equal(item, other))
-            compare(w, step_down(w, at, *step), item, other);
+            compare_items(w, step_down(w, at, *step), item, other, whole);
     }
     step = new_steps;
     for (const struct pl_tree *item = new->first; item; item = item->next, step++)
         if (!item_with(old, old_steps, *step))
-            compare(w, step_down(w, at, *step), NULL, item);
+            compare_items(w, step_down(w, at, *step), NULL, item, whole);
+}
+
+/* null stands for nothing inside of what the other is. */
+static const struct pl_tree *or_empty(const struct pl_tree *value, const struct pl_tree *other)
+{
+    static const struct pl_tree object = { .type = JSON_OBJECT }, array = { .type = JSON_ARRAY };
+
+    if (!value || !other || value->type != JSON_NULL || !other->first)
+        return value;
+    return other->type == JSON_OBJECT ? &object : &array;
 }
 
 /* `old` and `new` differ; one of them may be NULL. */
 static void compare(struct walking *w, struct change_nodes at, const struct pl_tree *old,
                     const struct pl_tree *new)
 {
+    old = or_empty(old, new);
+    new = or_empty(new, old);
     if (!old) {
         collect(w, at.added, new, true);
     } else if (!new) {
@@ -276,7 +298,7 @@ static void compare(struct walking *w, struct change_nodes at, const struct pl_t
         const struct pl_str *old_steps = rule ? item_steps(w, old, rule) : NULL;
         const struct pl_str *new_steps = rule ? item_steps(w, new, rule) : NULL;
         if (old_steps && new_steps)
-            compare_lists(w, at, old, old_steps, new, new_steps);
+            compare_lists(w, at, old, old_steps, new, new_steps, rule->whole);
         else
             at.modified->member = true;
     } else {
@@ -414,62 +436,71 @@ struct pl_fields *pl__fields_common(struct pl_arena *a, const struct pl_fields *
 
 /* --- what is recorded ---------------------------------------------------------------------------- */
 
-static bool recorded_metadata(struct pl_str step)
+static bool is_step(struct pl_str step, const char *const *names, size_t count)
 {
-    static const char *const never[] = {
+    for (size_t i = 0; i < count; i++)
+        if (pl__str_equal(step, pl__str(names[i])))
+            return true;
+    return false;
+}
+
+/* A copy of `node` with its children but for those that are named. */
+static struct pl_fields *without_children(struct pl_arena *a, const struct pl_fields *node,
+                                          const char *const *names, size_t count)
+{
+    struct pl_fields *copy = new_node(a, node->step, node->member);
+
+    for (const struct pl_fields *c = node->first; c; c = c->next) {
+        if (is_step(c->step, names, count))
+            continue;
+        struct pl_fields *child = new_node(a, c->step, c->member);
+        child->first = c->first;
+        child->last = c->last;
+        append(copy, child);
+    }
+    return copy;
+}
+
+struct pl_fields *pl__fields_of_endpoint(struct pl_arena *a, const struct pl_kind *kind,
+                                         enum pl_endpoint endpoint, const struct pl_fields *set)
+{
+    static const char *const on_main[] = { "f:status" }, *const on_status[] = { "f:spec" };
+    static const char *const on_pod[] = { "f:deletionTimestamp", "f:ownerReferences" };
+
+    if (endpoint != ENDPOINT_STATUS)
+        return without_children(a, set, on_main, kind->status);
+    struct pl_fields *kept = without_children(a, set, on_status, 1);
+    if (kind->custom || strcmp(kind->plural, "pods") != 0)
+        return kept;
+    for (struct pl_fields *c = kept->first; c; c = c->next) {
+        if (!pl__str_equal(c->step, PL_STR("f:metadata")))
+            continue;
+        const struct pl_fields *metadata = without_children(a, c, on_pod, 2);
+        c->first = metadata->first;
+        c->last = metadata->last;
+    }
+    return kept;
+}
+
+struct pl_fields *pl__fields_recorded(struct pl_arena *a, const struct pl_fields *set)
+{
+    static const char *const top[] = { "f:apiVersion", "f:kind" };
+    static const char *const in_metadata[] = {
         "f:name",       "f:namespace",         "f:uid",      "f:resourceVersion",
         "f:generation", "f:creationTimestamp", "f:selfLink", "f:managedFields",
     };
+    struct pl_fields *kept = without_children(a, set, top, 2);
 
-    for (size_t i = 0; i < sizeof never / sizeof never[0]; i++)
-        if (pl__str_equal(step, pl__str(never[i])))
-            return false;
-    return true;
-}
-
-static bool recorded_top(const struct pl_kind *kind, enum pl_endpoint endpoint, struct pl_str step)
-{
-    if (pl__str_equal(step, PL_STR("f:apiVersion")) || pl__str_equal(step, PL_STR("f:kind")))
-        return false;
-    if (pl__str_equal(step, PL_STR("f:status")))
-        return endpoint == ENDPOINT_STATUS || !kind->status;
-    /* What is in a Namespace's spec is written by the server alone. */
-    if (strcmp(kind->plural, "namespaces") == 0 && pl__str_equal(step, PL_STR("f:spec")))
-        return false;
-    if (endpoint == ENDPOINT_MAIN)
-        return true;
-    return !kind->custom && pl__str_equal(step, PL_STR("f:metadata"));
-}
-
-struct pl_fields *pl__fields_recorded(struct pl_arena *a, const struct pl_kind *kind,
-                                      enum pl_endpoint endpoint, const struct pl_fields *set)
-{
-    struct pl_fields *kept = new_node(a, (struct pl_str){ 0 }, false);
-
-    for (const struct pl_fields *c = set->first; c; c = c->next) {
-        if (!recorded_top(kind, endpoint, c->step))
+    for (struct pl_fields *c = kept->first; c; c = c->next) {
+        if (!pl__str_equal(c->step, PL_STR("f:metadata")))
             continue;
-        struct pl_fields *node = new_node(a, c->step, c->member);
-        bool metadata = pl__str_equal(c->step, PL_STR("f:metadata"));
-        /* Typed objects always have a spec and a status: nobody makes them. */
-        bool typed = !kind->custom && (pl__str_equal(c->step, PL_STR("f:spec")) ||
-                                       pl__str_equal(c->step, PL_STR("f:status")));
-        if (metadata || (typed && c->first))
-            node->member = false;
-        if (!metadata)
-            node->first = c->first, node->last = c->last;
-        for (const struct pl_fields *m = metadata ? c->first : NULL; m; m = m->next) {
-            if (!recorded_metadata(m->step))
-                continue;
-            struct pl_fields *copy = new_node(a, m->step, m->member);
-            copy->first = m->first;
-            copy->last = m->last;
-            append(node, copy);
-        }
-        if (node->member || node->first)
-            append(kept, node);
+        const struct pl_fields *metadata =
+            without_children(a, c, in_metadata, sizeof in_metadata / sizeof in_metadata[0]);
+        c->member = false;
+        c->first = metadata->first;
+        c->last = metadata->last;
     }
-    return kept;
+    return compact(a, kept);
 }
 
 /* --- for people ---------------------------------------------------------------------------------- */

@@ -48,13 +48,17 @@ bool pl__fields_empty(const struct pl_fields *set);
 bool pl__fields_equal(const struct pl_fields *x, const struct pl_fields *y);
 struct pl_fields *pl__fields_child(const struct pl_fields *set, struct pl_str step); /* or NULL */
 
-/* Only what belongs to an endpoint, and what is never recorded (names, versions ...) taken out. */
+/* Only what may be written by way of an endpoint: the other one's half is put back, so it has no new owner. */
 enum pl_endpoint {
     ENDPOINT_MAIN,
     ENDPOINT_STATUS,
+    ENDPOINT_SCALE,
 };
-struct pl_fields *pl__fields_recorded(struct pl_arena *a, const struct pl_kind *kind,
-                                      enum pl_endpoint endpoint, const struct pl_fields *set);
+struct pl_fields *pl__fields_of_endpoint(struct pl_arena *a, const struct pl_kind *kind,
+                                         enum pl_endpoint endpoint, const struct pl_fields *set);
+
+/* What nobody owns taken out: type and name, versions, times that the server sets. */
+struct pl_fields *pl__fields_recorded(struct pl_arena *a, const struct pl_fields *set);
 
 /* Each member as a path that people read: .status.conditions[type="Ready"].status. Up to `max` of them, in
  * order; how many there are in all. */

@@ -4,7 +4,7 @@
  *   params.c     the query                         selector.c  label and field selectors
  *   read.c       get and list                      meta.c      names, metadata, what is set for the client
  *   write.c      create, update, patch, delete     watch.c     streams
- *   validate.c   custom kinds by their schema
+ *   validate.c   custom kinds by their schema      shape.c     built-in kinds and metadata, as Go writes them
  *   collect.c    garbage collection, namespaces, Events that are old, compaction */
 #ifndef PL_APISERVER_INTERNAL_H
 #define PL_APISERVER_INTERNAL_H
@@ -101,6 +101,7 @@ struct call {
     struct pl_str ns;
     struct pl_str name;
     struct pl_str subresource;
+    bool applies; /* server-side apply: read by the schema, so that faults of types are its own */
     enum pl_form form;
     struct params params;
 };
@@ -174,6 +175,9 @@ bool pl__selector_matches(const struct selector *labels, const struct selector *
 struct selector pl__selector_copy(struct pl_arena *a, const struct selector *s);
 
 /* meta.c */
+/* What was sent (or patched) becomes an object of the kind: types of metadata, unknown fields, form (shape.h),
+ * defaults. */
+int pl__meta_decode(struct call *c, struct pl_tree *object);
 int pl__meta_prepare_create(struct call *c, struct pl_tree *object);
 /* Makes `object` what may be stored in place of `old`: what clients cannot change is put back. */
 int pl__meta_prepare_update(struct call *c, const struct pl_tree *old, struct pl_tree *object);
@@ -189,6 +193,8 @@ void pl__meta_from_stored(struct pl_arena *a, const struct pl_kind *kind, struct
 /* read.c */
 int pl__read_get(struct call *c);
 int pl__read_list(struct call *c);
+/* What the query's resourceVersion says: 0 for none (or "0"), -1 with an answer when it is no number. */
+int pl__read_version(struct call *c, uint64_t *version);
 /* The object of a row, as the kind that was asked for shows it. */
 struct pl_tree *pl__read_row(struct pl_arena *a, const struct pl_kind *kind,
                              const struct pl_store_row *row);

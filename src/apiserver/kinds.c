@@ -180,7 +180,7 @@ static const struct pl_column age_columns[] = { NAME, AGE, { NULL } };
 
 const struct pl_merge_rule pl__merge_common[] = {
     { "metadata.finalizers", MERGE_SET, NULL },
-    { "metadata.ownerReferences", MERGE_MAP, "uid" },
+    { "metadata.ownerReferences", MERGE_MAP, "uid", .whole = true },
     { NULL },
 };
 static const struct pl_merge_rule namespace_merges[] = {

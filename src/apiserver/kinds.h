@@ -25,6 +25,7 @@ struct pl_merge_rule {
     enum pl_merge merge;
     /* MERGE_MAP: joined by ','. A strategic merge patch goes by the first alone. */
     const char *keys;
+    bool whole; /* MERGE_MAP: an item is owned and replaced as a whole */
 };
 
 /* What a cell of a Table is made from. All but the first are computed as kube-apiserver does it for

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "apiserver/patch.h"
+#include "apiserver/shape.h"
 
 /* Owners by Update beyond this number become one. */
 enum { UPDATERS_MAX = 10, ENTRIES_MAX = 256 };
@@ -28,11 +29,12 @@ static const struct pl_tree *managed_fields(const struct pl_tree *object)
     return pl__tree_at(object, "metadata.managedFields");
 }
 
-static void entries_read(struct pl_arena *a, const struct pl_tree *list, struct entries *e)
+/* False when one of them cannot be understood: then none counts. */
+static bool entries_read(struct pl_arena *a, const struct pl_tree *list, struct entries *e)
 {
     e->count = 0;
     if (!list || list->type != JSON_ARRAY)
-        return;
+        return true;
     for (const struct pl_tree *t = list->first; t && e->count < ENTRIES_MAX - 2; t = t->next) {
         struct entry entry = {
             .manager = pl__tree_get_str(t, "manager"),
@@ -42,11 +44,16 @@ static void entries_read(struct pl_arena *a, const struct pl_tree *list, struct 
             .time = pl__tree_get_str(t, "time"),
             .set = pl__fields_read(a, pl__tree_at(t, "fieldsV1")),
         };
-        bool known = pl__str_equal(entry.operation, PL_STR("Apply")) ||
-                     pl__str_equal(entry.operation, PL_STR("Update"));
-        if (known && !pl__fields_empty(entry.set))
-            e->items[e->count++] = entry;
+        if ((!pl__str_equal(entry.operation, PL_STR("Apply")) &&
+             !pl__str_equal(entry.operation, PL_STR("Update"))) ||
+            entry.api_version.len == 0 ||
+            !pl__str_equal(pl__tree_get_str(t, "fieldsType"), PL_STR("FieldsV1"))) {
+            e->count = 0;
+            return false;
+        }
+        e->items[e->count++] = entry;
     }
+    return true;
 }
 
 static struct entry *entry_find(struct entries *e, const struct entry *like)
@@ -73,6 +80,8 @@ static int entry_order(const void *x, const void *y)
         order = pl__str_compare(a->time, b->time);
     if (order == 0)
         order = pl__str_compare(a->manager, b->manager);
+    if (order == 0)
+        order = pl__str_compare(a->api_version, b->api_version);
     return order ? order : pl__str_compare(a->subresource, b->subresource);
 }
 
@@ -116,7 +125,6 @@ static void entries_write(struct pl_arena *a, struct entries *e, struct pl_tree 
 
     entries_drop_empty(e);
     qsort(e->items, e->count, sizeof e->items[0], entry_order);
-    entries_cap(a, e);
     for (size_t i = 0; i < e->count; i++) {
         const struct entry *x = &e->items[i];
         struct pl_tree *t = pl__tree_new(a, JSON_OBJECT);
@@ -147,28 +155,68 @@ static struct pl_tree *without_managed(struct pl_arena *a, const struct pl_tree 
 static struct entry entry_of(struct pl_arena *a, const struct pl_kind *kind,
                              const struct pl_manager *m, struct pl_str operation)
 {
+    static const struct pl_str subresources[] = {
+        [ENDPOINT_MAIN] = PL_STR_INIT(""),
+        [ENDPOINT_STATUS] = PL_STR_INIT("status"),
+        [ENDPOINT_SCALE] = PL_STR_INIT("scale"),
+    };
+
     return (struct entry){
         .manager = m->name,
         .operation = operation,
         .api_version = pl__kind_api_version(a, kind),
-        .subresource = m->endpoint == ENDPOINT_STATUS ? PL_STR("status") : (struct pl_str){ 0 },
+        .subresource = subresources[m->endpoint],
         .time = m->time,
     };
 }
 
-static struct pl_fields *recorded(struct pl_arena *a, const struct pl_kind *kind,
-                                  const struct pl_manager *m, const struct pl_fields *set)
-{
-    return pl__fields_recorded(a, kind, m->endpoint, set);
-}
-
 /* --- ordinary writes ----------------------------------------------------------------------------- */
 
-/* "[{}]" */
-static bool is_reset(const struct pl_tree *list)
+/* "[{}]", and in built-in kinds "[]": forget all owners. */
+static bool is_reset(const struct pl_kind *kind, const struct pl_tree *list)
 {
-    return list && list->type == JSON_ARRAY && list->first && !list->first->next &&
-           list->first->type == JSON_OBJECT && !list->first->first;
+    if (!list || list->type != JSON_ARRAY)
+        return false;
+    if (!list->first)
+        return !kind->custom;
+    return !list->first->next && list->first->type == JSON_OBJECT && !list->first->first;
+}
+
+static struct pl_fields_change change_of(struct pl_arena *a, const struct pl_kind *kind,
+                                         enum pl_endpoint endpoint, const struct pl_tree *old,
+                                         const struct pl_tree *new)
+{
+    struct pl_fields_change change = pl__fields_compare(a, kind, old, new);
+
+    change.added = pl__fields_of_endpoint(a, kind, endpoint, change.added);
+    change.modified = pl__fields_of_endpoint(a, kind, endpoint, change.modified);
+    change.removed = pl__fields_of_endpoint(a, kind, endpoint, change.removed);
+    return change;
+}
+
+/* What became different belongs to the manager, and to nobody else. */
+static void take_changes(struct pl_arena *a, const struct pl_kind *kind,
+                         const struct pl_manager *manager, const struct pl_tree *old,
+                         const struct pl_tree *new, struct entries *e)
+{
+    struct pl_fields_change change = change_of(a, kind, manager->endpoint, old, new);
+    struct pl_fields *changed = pl__fields_union(a, change.modified, change.added);
+    struct pl_fields *lost = pl__fields_union(a, changed, change.removed);
+    struct entry mine = entry_of(a, kind, manager, PL_STR("Update"));
+
+    for (size_t i = 0; i < e->count; i++)
+        e->items[i].set = pl__fields_minus(a, e->items[i].set, lost);
+    mine.set = pl__fields_recorded(a, changed);
+    if (!pl__fields_empty(mine.set)) {
+        struct entry *there = entry_find(e, &mine);
+        mine.set = pl__fields_union(a, there ? there->set : NULL, mine.set);
+        if (!there)
+            there = &e->items[e->count++];
+        *there = mine;
+    }
+    entries_drop_empty(e);
+    qsort(e->items, e->count, sizeof e->items[0], entry_order);
+    entries_cap(a, e);
 }
 
 void pl__managed_update(struct pl_arena *a, const struct pl_kind *kind,
@@ -178,27 +226,38 @@ void pl__managed_update(struct pl_arena *a, const struct pl_kind *kind,
     struct entries *e = PL_NEW(a, struct entries, 1);
     const struct pl_tree *given = managed_fields(object);
 
-    if (!is_reset(given)) {
+    /* Only the object itself can say who owns it, not its status. */
+    bool reset = manager->endpoint == ENDPOINT_MAIN && is_reset(kind, given);
+    if (manager->endpoint == ENDPOINT_MAIN && !reset)
         entries_read(a, given, e);
-        if (e->count == 0 && live)
-            entries_read(a, managed_fields(live), e);
-    }
-    struct pl_fields_change change = pl__fields_compare(
-        a, kind, live ? without_managed(a, live) : NULL, without_managed(a, object));
-    struct pl_fields *taken =
-        recorded(a, kind, manager, pl__fields_union(a, change.modified, change.added));
-    struct pl_fields *lost = pl__fields_union(a, taken, change.removed);
-    for (size_t i = 0; i < e->count; i++)
-        e->items[i].set = pl__fields_minus(a, e->items[i].set, lost);
-    if (!is_reset(given) && !pl__fields_empty(taken)) {
-        struct entry mine = entry_of(a, kind, manager, PL_STR("Update"));
-        struct entry *there = entry_find(e, &mine);
-        mine.set = pl__fields_union(a, there ? there->set : NULL, taken);
-        if (!there)
-            there = &e->items[e->count++];
-        *there = mine;
-    }
+    if (e->count == 0 && live && !reset)
+        entries_read(a, managed_fields(live), e);
+    /* Whoever forgot the owners of an object does not want them back with the next write. */
+    if (!live || e->count)
+        take_changes(a, kind, manager, live ? without_managed(a, live) : pl__shape_empty(a, kind),
+                     without_managed(a, object), e);
     entries_write(a, e, object);
+}
+
+void pl__managed_keep_times(struct pl_arena *a, const struct pl_tree *live, struct pl_tree *object)
+{
+    const struct pl_tree *before = managed_fields(live), *now = managed_fields(object);
+    struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
+    struct pl_tree *list = before && now ? pl__tree_copy(a, now) : NULL;
+
+    if (!list || pl__tree_count(list) != pl__tree_count(before))
+        return;
+    const struct pl_tree *old = before->first;
+    for (struct pl_tree *entry = list->first; entry; entry = entry->next, old = old->next) {
+        const struct pl_tree *time = pl__tree_get(old, PL_STR("time"));
+        if (time)
+            pl__tree_set(entry, PL_STR("time"), pl__tree_copy(a, time));
+        else
+            pl__tree_remove(entry, PL_STR("time"));
+    }
+    if (pl__tree_equal(list, before) &&
+        pl__tree_equal(without_managed(a, live), without_managed(a, object)))
+        pl__tree_set(metadata, PL_STR("managedFields"), list);
 }
 
 /* --- apply --------------------------------------------------------------------------------------- */
@@ -308,12 +367,13 @@ static struct item *items_of(struct applying *p, const struct pl_tree *list, siz
     return items;
 }
 
-static void emit(struct applying *p, struct pl_tree *target, struct item *theirs)
+static void emit(struct applying *p, const struct pl_merge_rule *rule, struct pl_tree *target,
+                 struct item *theirs)
 {
     struct pl_tree *old = theirs->other ? theirs->other->value : NULL;
 
     theirs->merged = true;
-    if (!old)
+    if (!old || rule->whole)
         old = pl__tree_copy(p->arena, theirs->value);
     else if (old->type == JSON_OBJECT && theirs->value->type == JSON_OBJECT)
         merge_members(p, old, theirs->value);
@@ -348,7 +408,7 @@ static void merge_items(struct applying *p, const struct pl_merge_rule *rule,
     while (o < ours_count || t < theirs_count) {
         struct item *mine = o < ours_count ? &ours[o] : NULL;
         if (mine && t < theirs_count && mine->other == &theirs[t]) {
-            emit(p, target, &theirs[t++]);
+            emit(p, rule, target, &theirs[t++]);
             o++;
         } else if (mine && !mine->other) {
             pl__tree_append(target, mine->value);
@@ -359,7 +419,7 @@ static void merge_items(struct applying *p, const struct pl_merge_rule *rule,
         } else {
             o += mine && mine->other->merged;
             if (t < theirs_count)
-                emit(p, target, &theirs[t++]);
+                emit(p, rule, target, &theirs[t++]);
         }
     }
 }
@@ -413,42 +473,47 @@ static void prune(struct applying *p, struct pl_tree *value, const struct pl_fie
     }
 }
 
-/* The part of a configuration that this endpoint takes. */
-static struct pl_tree *for_endpoint(struct pl_arena *a, const struct pl_kind *kind,
-                                    enum pl_endpoint endpoint, const struct pl_tree *config)
-{
-    static const char *const identity[] = { "name",       "namespace",         "uid",
-                                            "generation", "creationTimestamp", "resourceVersion" };
-    struct pl_tree *part = without_managed(a, config);
-    struct pl_tree *metadata = pl__tree_get(part, PL_STR("metadata"));
+/* --- what client-side apply leaves --------------------------------------------------------------- */
 
-    if (endpoint == ENDPOINT_MAIN && kind->status)
-        pl__tree_remove(part, PL_STR("status"));
-    if (endpoint == ENDPOINT_STATUS) {
-        struct pl_tree *status = pl__tree_remove(part, PL_STR("status"));
-        part->first = part->last = NULL;
-        if (status)
-            pl__tree_set(part, PL_STR("status"), status);
-        if (!kind->custom && metadata)
-            pl__tree_set(part, PL_STR("metadata"), metadata);
-    }
-    for (size_t i = 0; i < sizeof identity / sizeof identity[0]; i++)
-        pl__tree_remove(metadata, pl__str(identity[i]));
-    return part;
+static const struct pl_str last_applied_key =
+    PL_STR_INIT("kubectl.kubernetes.io/last-applied-configuration");
+
+static struct pl_str last_applied_text(const struct pl_tree *object)
+{
+    const struct pl_tree *m =
+        pl__tree_get(pl__tree_at(object, "metadata.annotations"), last_applied_key);
+
+    return m && m->type == JSON_STRING ? m->text : (struct pl_str){ 0 };
 }
 
-/* Who owned what before managedFields were kept. */
-static void before_first_apply(struct pl_arena *a, const struct pl_kind *kind,
-                               const struct pl_manager *manager, const struct pl_tree *live,
-                               struct entries *e)
+static void sort_members(struct pl_tree *t)
 {
-    struct pl_manager before = *manager;
+    struct pl_tree sorted = { .type = t->type }, *m;
 
-    before.name = PL_STR("before-first-apply");
-    before.endpoint = ENDPOINT_MAIN;
-    struct entry entry = entry_of(a, kind, &before, PL_STR("Update"));
-    entry.set = pl__fields_recorded(a, kind, manager->endpoint, pl__fields_of(a, kind, live));
-    e->items[e->count++] = entry;
+    while (t->type == JSON_OBJECT && (m = pl__tree_take(t, 0))) {
+        size_t place = 0;
+        for (const struct pl_tree *s = sorted.first; s && pl__str_compare(s->key, m->key) < 0;
+             s = s->next)
+            place++;
+        pl__tree_insert(&sorted, place, m);
+    }
+    if (t->type == JSON_OBJECT)
+        t->first = sorted.first, t->last = sorted.last;
+    for (struct pl_tree *inside = t->first; inside; inside = inside->next)
+        sort_members(inside);
+}
+
+/* The annotation keeps telling client-side apply what was applied last. */
+static void set_last_applied(struct pl_arena *a, struct pl_tree *object,
+                             const struct pl_tree *config)
+{
+    struct pl_tree *copy = pl__tree_copy(a, config);
+
+    pl__tree_remove(pl__tree_at(copy, "metadata.annotations"), last_applied_key);
+    sort_members(copy);
+    struct pl_str text = pl__tree_text(a, copy);
+    pl__tree_set(pl__tree_at(object, "metadata.annotations"), last_applied_key,
+                 pl__tree_str(a, pl__str_format(a, "%.*s\n", PL_STR_ARG(text))));
 }
 
 static void add_conflicts(struct pl_arena *a, struct pl_conflicts *conflicts,
@@ -470,9 +535,28 @@ static void add_conflicts(struct pl_arena *a, struct pl_conflicts *conflicts,
             conflicts->items[conflicts->count] = (struct pl_conflict){ pl__buf_str(&b), paths[i] };
 }
 
-/* Takes from the others what changed and what is gone; counts what they would have to give up. */
+/* What kubectl's client-side apply wrote, and is still as it wrote it: its server-side apply may take that over
+ * without force. NULL: nothing. */
+static struct pl_fields *last_applied(struct pl_arena *a, const struct pl_kind *kind,
+                                      const struct pl_tree *live)
+{
+    struct pl_str text = last_applied_text(live);
+    const struct pl_tree *config = text.len ? pl__tree_read(a, text, NULL) : NULL;
+
+    if (!config ||
+        !pl__str_equal(pl__tree_get_str(config, "apiVersion"), pl__kind_api_version(a, kind)))
+        return NULL;
+    struct pl_fields_change change = pl__fields_compare(a, kind, config, live);
+    struct pl_fields *differs =
+        pl__fields_union(a, pl__fields_union(a, change.modified, change.added), change.removed);
+    return pl__fields_minus(a, pl__fields_of(a, kind, config), differs);
+}
+
+/* Takes from the others what changed and what is gone; counts what they would have to give up, but for what is
+ * `free` (NULL: nothing). */
 static void take_from_others(struct pl_arena *a, struct entries *e, const struct entry *mine,
-                             const struct pl_fields_change *change, struct pl_conflicts *conflicts)
+                             const struct pl_fields_change *change, const struct pl_fields *free,
+                             struct pl_conflicts *conflicts)
 {
     struct pl_fields *changed = pl__fields_union(a, change->modified, change->added);
 
@@ -481,8 +565,7 @@ static void take_from_others(struct pl_arena *a, struct entries *e, const struct
         if (x == mine)
             continue;
         struct pl_fields *common = pl__fields_common(a, x->set, changed);
-        if (!pl__fields_empty(common))
-            add_conflicts(a, conflicts, x, common);
+        add_conflicts(a, conflicts, x, pl__fields_minus(a, common, free));
         x->set = pl__fields_minus(a, pl__fields_minus(a, x->set, common), change->removed);
     }
 }
@@ -494,37 +577,42 @@ int pl__managed_apply(struct pl_arena *a, const struct pl_kind *kind,
 {
     struct applying p = { .arena = a, .kind = kind };
     struct entries *e = PL_NEW(a, struct entries, 1);
-    struct pl_tree *part = for_endpoint(a, kind, manager->endpoint, config);
-    const struct pl_tree *before = live ? without_managed(a, live) : NULL;
+    const struct pl_tree *before = live ? without_managed(a, live) : pl__shape_empty(a, kind);
+    struct pl_manager nobody = { PL_STR("before-first-apply"), manager->endpoint, manager->time };
     struct entry mine = entry_of(a, kind, manager, PL_STR("Apply"));
+    bool kubectl = pl__str_equal(manager->name, PL_STR("kubectl"));
 
     conflicts->count = 0;
     entries_read(a, live ? managed_fields(live) : NULL, e);
     if (live && e->count == 0)
-        before_first_apply(a, kind, manager, before, e);
-    mine.set = recorded(a, kind, manager, pl__fields_of(a, kind, part));
+        take_changes(a, kind, &nobody, pl__shape_empty(a, kind), before, e);
+    mine.set = pl__fields_recorded(
+        a, pl__fields_of_endpoint(a, kind, manager->endpoint,
+                                  pl__fields_of(a, kind, without_managed(a, config))));
     struct entry *there = entry_find(e, &mine);
-    struct pl_fields *last = there ? there->set : NULL;
+    const struct pl_fields *last = there ? there->set : NULL;
+    struct pl_str last_time = there ? there->time : (struct pl_str){ 0 };
     if (!there)
         there = &e->items[e->count++];
     *there = mine;
 
-    struct pl_tree *object = before ? pl__tree_copy(a, before) : without_managed(a, config);
-    merge_members(&p, object, part);
+    struct pl_tree *object = pl__tree_copy(a, before);
+    merge_members(&p, object, without_managed(a, config));
     if (last) {
         struct pl_fields *keep = NULL;
         for (size_t i = 0; i < e->count; i++)
             keep = pl__fields_union(a, keep, e->items[i].set);
         prune(&p, object, last, keep);
     }
-    if (before && last && pl__tree_equal(before, object) && pl__fields_equal(last, mine.set)) {
-        *result = pl__tree_copy(a, live); /* nothing changed: not even the time */
-        return 0;
-    }
-    struct pl_fields_change change = pl__fields_compare(a, kind, before, object);
-    take_from_others(a, e, there, &change, conflicts);
+    if (pl__tree_equal(before, object))
+        there->time = last_time; /* the time is that of the last change */
+    struct pl_fields_change change = change_of(a, kind, manager->endpoint, before, object);
+    take_from_others(a, e, there, &change, kubectl ? last_applied(a, kind, before) : NULL,
+                     conflicts);
     if (conflicts->count && !force)
         return -1;
+    if (kubectl && last_applied_text(object).len)
+        set_last_applied(a, object, config);
     entries_write(a, e, object);
     *result = object;
     return 0;

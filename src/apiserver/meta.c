@@ -2,6 +2,7 @@
 
 #include <ctype.h>
 
+#include "apiserver/shape.h"
 #include "apiserver/validate.h"
 #include "base/base64.h"
 #include "base/time.h"
@@ -25,6 +26,11 @@ struct pl_str pl__meta_time(struct pl_arena *a, int64_t ms)
 static void set_str(struct call *c, struct pl_tree *t, const char *key, struct pl_str value)
 {
     pl__tree_set(t, pl__str(key), pl__tree_str(c->arena, value));
+}
+
+static bool is_core(const struct pl_kind *kind, const char *plural)
+{
+    return !kind->group[0] && strcmp(kind->plural, plural) == 0;
 }
 
 /* --- names --------------------------------------------------------------------------------------- */
@@ -216,6 +222,26 @@ static void validate_finalizers(struct call *c, const struct pl_tree *old,
     }
 }
 
+/* Something is not of its type. Which failure that is depends on where a real server finds it. */
+static int fail_type(struct call *c, const char *path)
+{
+    if (c->applies)
+        return pl__fail_status(c, 500, "",
+                               "failed to create typed patch object (%.*s/%.*s; %s, Kind=%s): "
+                               ".%s: another type is expected",
+                               PL_STR_ARG(c->ns), PL_STR_ARG(c->name), c->kind->version,
+                               c->kind->kind, path);
+    if (pl__str_equal(c->request->method, PL_STR("PATCH")))
+        return pl__fail_status(c, 422, "Invalid",
+                               " \"\" is invalid: patch: Invalid value: cannot unmarshal into Go "
+                               "struct field %s.%s",
+                               c->kind->kind, path);
+    return pl__fail_status(c, 400, "BadRequest",
+                           "%s in version \"%s\" cannot be handled as a %s: json: cannot unmarshal "
+                           "into Go struct field %s.%s",
+                           c->kind->kind, c->kind->version, c->kind->kind, c->kind->kind, path);
+}
+
 /* The types that the rest relies on. */
 static int check_types(struct call *c, const struct pl_tree *metadata)
 {
@@ -235,13 +261,9 @@ static int check_types(struct call *c, const struct pl_tree *metadata)
         const struct pl_tree *m = pl__tree_get(metadata, pl__str(wanted[i].name));
         bool fits = !m || m->type == wanted[i].type || m->type == JSON_NULL;
         for (const struct pl_tree *x = m && fits ? m->first : NULL; x; x = x->next)
-            fits = fits && x->type == wanted[i].inside;
+            fits = fits && (x->type == wanted[i].inside || x->type == JSON_NULL);
         if (!fits)
-            return pl__fail_status(
-                c, 400, "BadRequest",
-                "%s in version \"%s\" cannot be handled as a %s: json: cannot unmarshal into Go "
-                "struct field ObjectMeta.metadata.%s",
-                c->kind->kind, c->kind->version, c->kind->kind, wanted[i].name);
+            return fail_type(c, pl__str_format(c->arena, "metadata.%s", wanted[i].name).ptr);
     }
     return 0;
 }
@@ -263,6 +285,25 @@ static size_t depth_without_managed(const struct pl_tree *object, const struct p
     return deepest;
 }
 
+/* Of Secrets and ConfigMaps: what may not change. */
+static void validate_data(struct call *c, const struct pl_tree *old, const struct pl_tree *object,
+                          struct faults *f)
+{
+    static const char *const sealed[] = { "immutable", "data", "binaryData" };
+    bool secret = is_core(c->kind, "secrets");
+
+    if (!old || (!secret && !is_core(c->kind, "configmaps")))
+        return;
+    struct pl_str type = pl__tree_get_str(object, "type");
+    if (secret && !pl__str_equal(type, pl__tree_get_str(old, "type")))
+        pl__fault(c, f, "FieldValueInvalid", PL_STR("type"),
+                  "Invalid value: \"%.*s\": field is immutable", PL_STR_ARG(type));
+    for (size_t i = 0; i < 3 && pl__tree_get_true(old, "immutable"); i++)
+        if (!pl__tree_equal(pl__tree_at(old, sealed[i]), pl__tree_at(object, sealed[i])))
+            pl__fault(c, f, "FieldValueForbidden", pl__str(sealed[i]),
+                      "Forbidden: field is immutable when `immutable` is set");
+}
+
 int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl_tree *object)
 {
     const struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
@@ -270,15 +311,17 @@ int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl
     struct faults f = { 0 };
     size_t nodes = 0;
 
-    if (check_types(c, metadata) < 0)
-        return -1;
     if (depth_without_managed(object, metadata, &nodes) > PL_OBJECT_DEPTH_MAX)
         return pl__fail_status(c, 400, "BadRequest", "the object is nested too deeply");
+    if (c->kind->custom && !pl__str_equal(pl__tree_get_str(object, "kind"), pl__str(c->kind->kind)))
+        pl__fault(c, &f, "FieldValueInvalid", PL_STR("kind"), "Invalid value: \"%.*s\": must be %s",
+                  PL_STR_ARG(pl__tree_get_str(object, "kind")), c->kind->kind);
     validate_name(c, name, &f);
     validate_labels(c, pl__tree_at(metadata, "labels"), &f);
     validate_annotations(c, pl__tree_at(metadata, "annotations"), &f);
     validate_owners(c, pl__tree_at(metadata, "ownerReferences"), &f);
     validate_finalizers(c, old, object, &f);
+    validate_data(c, old, object, &f);
     pl__validate_object(c, old, object, &f);
     return pl__fail_invalid(c, name, &f);
 }
@@ -344,31 +387,30 @@ static void encode_string_data(struct call *c, struct pl_tree *object)
                      pl__tree_str(c->arena, pl__base64_encode(c->arena, m->text)));
 }
 
-static bool is_core(const struct pl_kind *kind, const char *plural)
-{
-    return !kind->group[0] && strcmp(kind->plural, plural) == 0;
-}
-
 static bool has_generation(const struct pl_kind *kind)
 {
     return kind->custom || is_core(kind, "pods");
 }
 
+static void set_namespace_label(struct call *c, struct pl_tree *object)
+{
+    struct pl_tree *metadata = pl__tree_make(c->arena, object, PL_STR("metadata"));
+    struct pl_str name = pl__tree_get_str(metadata, "name");
+
+    if (is_core(c->kind, "namespaces") && name.len)
+        set_str(c, pl__tree_make(c->arena, metadata, PL_STR("labels")),
+                "kubernetes.io/metadata.name", name);
+}
+
 /* What the real server fills in, as far as clients look at it. */
 static void set_defaults(struct call *c, struct pl_tree *object)
 {
-    struct pl_arena *a = c->arena;
-
     if (is_core(c->kind, "secrets")) {
         encode_string_data(c, object);
         if (!pl__tree_get(object, PL_STR("type")))
             set_str(c, object, "type", PL_STR("Opaque"));
     }
-    if (is_core(c->kind, "namespaces")) {
-        struct pl_tree *labels =
-            pl__tree_make(a, pl__tree_make(a, object, PL_STR("metadata")), PL_STR("labels"));
-        set_str(c, labels, "kubernetes.io/metadata.name", c->name);
-    }
+    set_namespace_label(c, object);
 }
 
 static void set_new_status(struct call *c, struct pl_tree *object)
@@ -402,16 +444,32 @@ static int check_namespace(struct call *c, const struct pl_tree *metadata)
                            "on the request");
 }
 
-/* metadata is typed in every kind: what is empty there does not show. */
-static void drop_empty(struct pl_tree *metadata)
+/* The bytes of a Secret or ConfigMap, in base64. */
+static int check_bytes(struct call *c, const struct pl_tree *object)
 {
-    static const char *const names[] = { "labels", "annotations", "finalizers", "ownerReferences" };
+    const char *name = is_core(c->kind, "secrets") ? "data" : "binaryData";
+    const struct pl_tree *data = pl__tree_get(object, pl__str(name));
+    struct pl_str bytes;
 
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct pl_tree *m = pl__tree_get(metadata, pl__str(names[i]));
-        if (m && !m->first)
-            pl__tree_remove(metadata, pl__str(names[i]));
-    }
+    if (!is_core(c->kind, "secrets") && !is_core(c->kind, "configmaps"))
+        return 0;
+    if (data && data->type != JSON_OBJECT && data->type != JSON_NULL)
+        return fail_type(c, name);
+    for (const struct pl_tree *m = data ? data->first : NULL; m; m = m->next)
+        if (m->type != JSON_NULL &&
+            (m->type != JSON_STRING || pl__base64_decode(c->arena, m->text, &bytes) < 0))
+            return fail_type(c, name);
+    return 0;
+}
+
+int pl__meta_decode(struct call *c, struct pl_tree *object)
+{
+    if (check_types(c, pl__tree_make(c->arena, object, PL_STR("metadata"))) < 0 ||
+        check_bytes(c, object) < 0 || pl__validate_prune(c, object) < 0)
+        return -1;
+    pl__shape(c->arena, c->kind, object);
+    set_defaults(c, object);
+    return 0;
 }
 
 int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
@@ -421,7 +479,7 @@ int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
                                            "generation", "deletionGracePeriodSeconds" };
     struct pl_tree *metadata = pl__tree_make(c->arena, object, PL_STR("metadata"));
 
-    if (check_types(c, metadata) < 0 || check_namespace(c, metadata) < 0)
+    if (check_namespace(c, metadata) < 0)
         return -1;
     struct pl_str version = pl__tree_get_str(metadata, "resourceVersion");
     if (version.len && !pl__str_equal(version, PL_STR("0")))
@@ -430,7 +488,6 @@ int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
     for (size_t i = 0; i < sizeof dropped / sizeof dropped[0]; i++)
         pl__tree_remove(metadata, pl__str(dropped[i]));
     pl__tree_remove(metadata, PL_STR("resourceVersion"));
-    drop_empty(metadata);
     if (c->kind->namespaced)
         set_str(c, metadata, "namespace", c->ns);
     else
@@ -441,7 +498,7 @@ int pl__meta_prepare_create(struct call *c, struct pl_tree *object)
     set_str(c, metadata, "creationTimestamp", pl__meta_time(c->arena, c->now_ms));
     if (has_generation(c->kind))
         pl__tree_set(metadata, PL_STR("generation"), pl__tree_int(c->arena, 1));
-    set_defaults(c, object);
+    set_namespace_label(c, object); /* of one whose name was generated */
     set_new_status(c, object);
     return 0;
 }
@@ -515,8 +572,6 @@ int pl__meta_prepare_update(struct call *c, const struct pl_tree *old, struct pl
     bool status = pl__str_equal(c->subresource, PL_STR("status"));
     struct pl_tree *metadata = pl__tree_make(c->arena, object, PL_STR("metadata"));
 
-    if (check_types(c, metadata) < 0)
-        return -1;
     if (status)
         keep_for_status(c, old, object);
     else if (c->kind->status)
@@ -525,11 +580,9 @@ int pl__meta_prepare_update(struct call *c, const struct pl_tree *old, struct pl
     for (size_t i = 0; i < sizeof kept / sizeof kept[0]; i++)
         keep_member(c, before, metadata, kept[i]);
     pl__tree_remove(metadata, PL_STR("selfLink"));
-    drop_empty(metadata);
     keep_member(c, old, object, "apiVersion");
-    keep_member(c, old, object, "kind");
-    if (!status)
-        set_defaults(c, object);
+    if (!pl__tree_get(object, PL_STR("kind")))
+        keep_member(c, old, object, "kind");
     if (is_core(c->kind, "namespaces") && !status)
         keep_member(c, old, object, "spec");
     if (has_generation(c->kind) && content_differs(old, object))

@@ -54,30 +54,31 @@ struct pl_tree *pl__patch_merge(struct pl_arena *a, struct pl_tree *target,
 
 /* --- JSON patch ---------------------------------------------------------------------------------- */
 
+/* RFC 6902 as the library reads it that real servers use, for clients were written against those: places of an
+ * array may count from its end, replacing a member that is not there adds it, copying one that is not there
+ * adds null, and a value that is left out is null. */
+
 struct pointer {
     struct pl_str steps[PL_TREE_DEPTH_MAX];
     size_t count;
 };
 
+/* What stands in front of the first slash does not matter; nor does a ~ that escapes nothing. */
 static int pointer_read(struct pl_arena *a, struct pl_str text, struct pointer *p)
 {
+    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
+
     p->count = 0;
-    if (text.len == 0)
-        return 0;
-    if (text.ptr[0] != '/')
-        return -1;
-    for (size_t i = 0; i < text.len;) {
+    if (!slash)
+        return text.len ? -1 : 0;
+    for (size_t i = (size_t)(slash - text.ptr); i < text.len;) {
         char *step = PL_NEW(a, char, text.len - i);
         size_t len = 0;
         for (i++; i < text.len && text.ptr[i] != '/'; i++) {
-            char c = text.ptr[i];
-            if (c == '~') {
-                char escaped = i + 1 < text.len ? text.ptr[++i] : 0;
-                if (escaped != '0' && escaped != '1')
-                    return -1;
-                c = escaped == '0' ? '~' : '/';
-            }
-            step[len++] = c;
+            char next = i + 1 < text.len ? text.ptr[i + 1] : 0;
+            bool escape = text.ptr[i] == '~' && (next == '0' || next == '1');
+            step[len++] = !escape ? text.ptr[i] : next == '0' ? '~' : '/';
+            i += escape;
         }
         if (p->count == PL_TREE_DEPTH_MAX)
             return -1;
@@ -86,33 +87,46 @@ static int pointer_read(struct pl_arena *a, struct pl_str text, struct pointer *
     return 0;
 }
 
-/* A place in an array: 0 to `max`. */
-static int array_index(struct pl_str step, size_t max, size_t *index)
+/* A place among `count`, from the front or (-1 is the last) from the end. */
+static int array_index(struct pl_str step, size_t count, size_t *index)
 {
+    bool negative = step.len && step.ptr[0] == '-';
+    bool sign = negative || (step.len && step.ptr[0] == '+');
+    struct pl_str digits = { step.ptr + sign, step.len - sign };
     uint64_t value;
 
-    if (!pl__str_to_u64(step, &value) || (step.len > 1 && step.ptr[0] == '0') || value > max)
+    if (!pl__str_to_u64(digits, &value) || value > count || (!negative && value == count))
         return -1;
-    *index = (size_t)value;
-    return 0;
+    *index = negative && value ? count - (size_t)value : (size_t)value;
+    return *index < count ? 0 : -1;
 }
 
+/* NULL: not there, or null, which is the same to the library. */
 static struct pl_tree *step_into(const struct pl_tree *t, struct pl_str step)
 {
+    struct pl_tree *found = NULL;
     size_t index;
 
     if (t->type == JSON_OBJECT)
-        return pl__tree_get(t, step);
-    if (t->type != JSON_ARRAY || array_index(step, SIZE_MAX - 1, &index) < 0)
-        return NULL;
-    return pl__tree_item(t, index);
+        found = pl__tree_get(t, step);
+    else if (t->type == JSON_ARRAY && array_index(step, pl__tree_count(t), &index) == 0)
+        found = pl__tree_item(t, index);
+    return found && found->type != JSON_NULL ? found : NULL;
 }
 
-static struct pl_tree *walk(struct pl_tree *root, const struct pointer *p, size_t steps)
+/* The object or array that holds the last step; NULL: none. */
+static struct pl_tree *holder(struct pl_tree *root, const struct pointer *p)
 {
-    for (size_t i = 0; i < steps && root; i++)
+    if (p->count == 0)
+        return NULL;
+    for (size_t i = 0; i + 1 < p->count && root; i++)
         root = step_into(root, p->steps[i]);
-    return root;
+    return root && (root->type == JSON_OBJECT || root->type == JSON_ARRAY) ? root : NULL;
+}
+
+static struct pl_str last_step(const struct pointer *p)
+{
+    return p->steps[p->count - 1];
 }
 
 struct patching {
@@ -122,150 +136,173 @@ struct patching {
 };
 
 /* Every value that is put somewhere comes by here, so the tree never gets deeper than a body may be. */
-static int put(struct patching *p, const struct pointer *to, struct pl_tree *value, bool replace)
+static bool fits(struct patching *p, const struct pointer *to, const struct pl_tree *value)
 {
+    return to->count + pl__tree_depth(value, &p->nodes) <= PL_TREE_DEPTH_MAX &&
+           p->nodes <= NODES_MAX;
+}
+
+static int add(struct patching *p, const struct pointer *to, struct pl_tree *value)
+{
+    struct pl_tree *parent = holder(p->root, to);
     size_t index;
 
-    if (to->count + pl__tree_depth(value, &p->nodes) > PL_TREE_DEPTH_MAX || p->nodes > NODES_MAX)
-        return -1;
-    if (to->count == 0) {
-        p->root = value;
-        return 0;
-    }
-    struct pl_tree *parent = walk(p->root, to, to->count - 1);
-    struct pl_str step = to->steps[to->count - 1];
-    if (!parent || (replace && !step_into(parent, step)))
+    if (!parent || !fits(p, to, value))
         return -1;
     if (parent->type == JSON_OBJECT) {
-        pl__tree_set(parent, step, value);
+        pl__tree_set(parent, last_step(to), value);
         return 0;
     }
-    if (parent->type != JSON_ARRAY)
+    size_t places = pl__tree_count(parent) + 1;
+    if (pl__str_equal(last_step(to), PL_STR("-")))
+        index = places - 1;
+    else if (array_index(last_step(to), places, &index) < 0)
         return -1;
-    size_t count = pl__tree_count(parent);
-    if (pl__str_equal(step, PL_STR("-")))
-        index = count;
-    else if (array_index(step, count, &index) < 0)
+    pl__tree_insert(parent, index, value);
+    return 0;
+}
+
+static int replace(struct patching *p, const struct pointer *to, struct pl_tree *value)
+{
+    struct pl_tree *parent = holder(p->root, to);
+    size_t index;
+
+    if (!fits(p, to, value))
         return -1;
-    if (replace)
-        pl__tree_take(parent, index);
+    if (to->count == 0) {
+        if (value->type == JSON_OBJECT || value->type == JSON_ARRAY)
+            p->root = value; /* anything else is read over */
+        return 0;
+    }
+    if (!parent)
+        return -1;
+    if (parent->type == JSON_OBJECT) {
+        pl__tree_set(parent, last_step(to), value);
+        return 0;
+    }
+    if (array_index(last_step(to), pl__tree_count(parent), &index) < 0)
+        return -1;
+    pl__tree_take(parent, index);
     pl__tree_insert(parent, index, value);
     return 0;
 }
 
 static struct pl_tree *take(struct patching *p, const struct pointer *from)
 {
+    struct pl_tree *parent = holder(p->root, from);
     size_t index;
 
-    if (from->count == 0)
-        return NULL;
-    struct pl_tree *parent = walk(p->root, from, from->count - 1);
-    struct pl_str step = from->steps[from->count - 1];
     if (!parent)
         return NULL;
     if (parent->type == JSON_OBJECT)
-        return pl__tree_remove(parent, step);
-    if (parent->type != JSON_ARRAY || array_index(step, SIZE_MAX - 1, &index) < 0)
+        return pl__tree_remove(parent, last_step(from));
+    if (array_index(last_step(from), pl__tree_count(parent), &index) < 0)
         return NULL;
     return pl__tree_take(parent, index);
 }
 
-static bool starts_with(const struct pointer *p, const struct pointer *prefix)
+static int copy(struct patching *p, const struct pointer *from, const struct pointer *to)
 {
-    if (p->count < prefix->count)
-        return false;
-    for (size_t i = 0; i < prefix->count; i++)
-        if (!pl__str_equal(p->steps[i], prefix->steps[i]))
-            return false;
-    return true;
-}
+    const struct pl_tree *parent = holder(p->root, from);
+    const struct pl_tree *value = parent ? step_into(parent, last_step(from)) : NULL;
+    size_t index;
 
-static int copy_or_move(struct patching *p, const struct pointer *from, const struct pointer *to,
-                        bool move)
-{
-    struct pl_tree *value = walk(p->root, from, from->count);
-
-    if (!value || (move && starts_with(to, from) && to->count > from->count))
+    if (!parent || (parent->type == JSON_ARRAY &&
+                    array_index(last_step(from), pl__tree_count(parent), &index) < 0))
         return -1;
-    if (!move) {
-        pl__tree_depth(value, &p->nodes);
-        return p->nodes > NODES_MAX ? -1 : put(p, to, pl__tree_copy(p->arena, value), false);
-    }
-    if (from->count == 0)
-        return 0; /* the whole onto itself */
-    return put(p, to, take(p, from), false);
+    if (!value)
+        return add(p, to, pl__tree_new(p->arena, JSON_NULL));
+    pl__tree_depth(value, &p->nodes);
+    return p->nodes > NODES_MAX ? -1 : add(p, to, pl__tree_copy(p->arena, value));
 }
 
 static int test(struct patching *p, const struct pointer *at, const struct pl_tree *value)
 {
-    const struct pl_tree *there = walk(p->root, at, at->count);
+    const struct pl_tree *parent = holder(p->root, at);
+    const struct pl_tree *there = p->root;
+    size_t index;
 
-    if (there)
-        pl__tree_depth(there, &p->nodes);
-    if (p->nodes > NODES_MAX)
+    if (at->count && (!parent || (parent->type == JSON_ARRAY &&
+                                  array_index(last_step(at), pl__tree_count(parent), &index) < 0)))
         return -1;
-    if (!there)
-        return value->type == JSON_NULL ? 0 : -1; /* as the library of the real server has it */
-    return pl__tree_equal(there, value) ? 0 : -1;
+    if (at->count)
+        there = step_into(parent, last_step(at));
+    if (!value || !there)
+        return value && value->type == JSON_NULL && !there ? 0 : -1;
+    pl__tree_depth(there, &p->nodes);
+    return p->nodes <= NODES_MAX && pl__tree_equal(there, value) ? 0 : -1;
 }
 
-static enum pl_patch_result operate(struct patching *p, const struct pl_tree *operation,
-                                    struct pl_str *message)
+/* The operations are decoded before any of them is done: what has another type is no patch. */
+static bool well_formed(const struct pl_tree *operation)
+{
+    static const char *const texts[] = { "op", "path", "from" };
+
+    if (operation->type == JSON_NULL)
+        return true;
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        const struct pl_tree *m = pl__tree_get(operation, pl__str(texts[i]));
+        if (m && m->type != JSON_STRING && m->type != JSON_NULL)
+            return false;
+    }
+    return operation->type == JSON_OBJECT;
+}
+
+static int operate(struct patching *p, const struct pl_tree *operation)
 {
     struct pl_str op = pl__tree_get_str(operation, "op");
     const struct pl_tree *value = pl__tree_at(operation, "value");
     const struct pl_tree *path = pl__tree_at(operation, "path");
     const struct pl_tree *source = pl__tree_at(operation, "from");
-    bool copy = pl__str_equal(op, PL_STR("copy")), move = pl__str_equal(op, PL_STR("move"));
-    bool add = pl__str_equal(op, PL_STR("add")), replace = pl__str_equal(op, PL_STR("replace"));
-    bool remove = pl__str_equal(op, PL_STR("remove")), tests = pl__str_equal(op, PL_STR("test"));
     struct pointer at, from;
-    int failed = 0;
 
-    if (!(copy || move || add || replace || remove || tests) || !path ||
-        path->type != JSON_STRING || ((copy || move) && (!source || source->type != JSON_STRING)) ||
-        ((add || replace || tests) && !value)) {
-        *message = pl__str_format(p->arena, "Unexpected kind: %.*s", PL_STR_ARG(op));
-        return op.len ? PATCH_FAILED : PATCH_MALFORMED;
-    }
-    if (pointer_read(p->arena, path->text, &at) < 0 ||
-        ((copy || move) && pointer_read(p->arena, source->text, &from) < 0))
-        failed = -1;
-    else if (add || replace)
-        failed = put(p, &at, pl__tree_copy(p->arena, value), replace);
-    else if (remove)
-        failed = take(p, &at) ? 0 : -1;
-    else if (tests)
-        failed = test(p, &at, value);
-    else
-        failed = copy_or_move(p, &from, &at, move);
-    if (failed)
-        *message = pl__str_format(p->arena, "%.*s operation failed at path: %.*s", PL_STR_ARG(op),
-                                  PL_STR_ARG(path->text));
-    return failed ? PATCH_FAILED : PATCH_DONE;
+    if (!path || path->type != JSON_STRING || pointer_read(p->arena, path->text, &at) < 0)
+        return -1;
+    if (pl__str_equal(op, PL_STR("test")))
+        return test(p, &at, value);
+    if (pl__str_equal(op, PL_STR("remove")))
+        return take(p, &at) ? 0 : -1;
+    struct pl_tree *given =
+        value ? pl__tree_copy(p->arena, value) : pl__tree_new(p->arena, JSON_NULL);
+    if (pl__str_equal(op, PL_STR("add")))
+        return add(p, &at, given);
+    if (pl__str_equal(op, PL_STR("replace")))
+        return replace(p, &at, given);
+    if (!source || source->type != JSON_STRING || pointer_read(p->arena, source->text, &from) < 0)
+        return -1;
+    if (pl__str_equal(op, PL_STR("copy")))
+        return copy(p, &from, &at);
+    struct pl_tree *taken = pl__str_equal(op, PL_STR("move")) ? take(p, &from) : NULL;
+    return taken ? add(p, &at, taken) : -1;
 }
 
 enum pl_patch_result pl__patch_json(struct pl_arena *a, struct pl_tree **root,
                                     const struct pl_tree *operations, struct pl_str *message)
 {
     struct patching p = { .arena = a, .root = *root };
-    enum pl_patch_result result = PATCH_DONE;
+    size_t count = pl__tree_count(operations), done = 0;
 
-    if (operations->type != JSON_ARRAY) {
+    for (const struct pl_tree *op = operations->first; op; op = op->next)
+        if (operations->type == JSON_ARRAY && !well_formed(op)) {
+            *message = PL_STR("an operation is an object, its op, path and from are strings");
+            return PATCH_MALFORMED;
+        }
+    if (operations->type != JSON_ARRAY && operations->type != JSON_NULL) {
         *message = PL_STR("a JSON patch is a list of operations");
         return PATCH_MALFORMED;
     }
-    size_t count = pl__tree_count(operations);
     if (count > PL_PATCH_OPERATIONS_MAX) {
         *message =
             pl__str_format(a, "The allowed maximum operations in a JSON patch is %d, got %zu",
                            PL_PATCH_OPERATIONS_MAX, count);
         return PATCH_TOO_MANY;
     }
-    for (const struct pl_tree *op = operations->first; op && result == PATCH_DONE; op = op->next)
-        result = operate(&p, op, message);
+    for (const struct pl_tree *op = operations->first; op && operate(&p, op) == 0; op = op->next)
+        done++;
+    if (done < count)
+        *message = pl__str_format(a, "operation %zu failed", done);
     *root = p.root;
-    return result;
+    return done < count ? PATCH_FAILED : PATCH_DONE;
 }
 
 /* --- strategic merge patch ----------------------------------------------------------------------- */
@@ -322,26 +359,80 @@ static struct pl_str first_key(const struct pl_merge_rule *rule)
     return (struct pl_str){ rule->keys, strcspn(rule->keys, ",") };
 }
 
-static void merge_list_by_key(struct merging *m, struct pl_tree *target,
-                              const struct pl_tree *patch, struct pl_str key)
+/* Is the item one that the patch names, by the key or (without one) by its value? */
+static bool named(const struct pl_tree *patch, struct pl_str key, const struct pl_tree *item)
 {
     size_t index;
 
-    for (const struct pl_tree *item = patch->first; item; item = item->next)
-        if (pl__str_equal(directive(item), PL_STR("replace")))
-            target->first = target->last = NULL;
+    return key.len ? find_item(patch, key, pl__tree_get(item, key), &index) != NULL
+                   : contains(patch, item);
+}
+
+static size_t place_of(const struct pl_tree *list, struct pl_str key, const struct pl_tree *item)
+{
+    size_t index = 0;
+
+    if (key.len)
+        return find_item(list, key, pl__tree_get(item, key), &index) ? index : SIZE_MAX;
+    for (const struct pl_tree *i = list->first; i; i = i->next, index++)
+        if (pl__tree_equal(i, item))
+            return index;
+    return SIZE_MAX;
+}
+
+/* What the patch names comes in its order, the rest where it was before: an item that only the server has goes in
+ * front of the first that stood behind it in `before`. */
+static void order_items(struct pl_tree *list, struct pl_str key, const struct pl_tree *patch,
+                        const struct pl_tree *before)
+{
+    struct pl_tree theirs = { .type = JSON_ARRAY }, rest = { .type = JSON_ARRAY };
+    struct pl_tree *item;
+
+    while ((item = pl__tree_take(list, 0))) {
+        size_t place = 0, at = place_of(patch, key, item);
+        if (!named(patch, key, item)) {
+            pl__tree_append(&rest, item);
+            continue;
+        }
+        for (const struct pl_tree *t = theirs.first; t && place_of(patch, key, t) <= at;
+             t = t->next)
+            place++;
+        pl__tree_insert(&theirs, place, item);
+    }
+    while (rest.first || theirs.first) {
+        size_t left = rest.first ? place_of(before, key, rest.first) : SIZE_MAX;
+        size_t right = theirs.first ? place_of(before, key, theirs.first) : SIZE_MAX;
+        bool behind = theirs.first && (left == SIZE_MAX || right == SIZE_MAX || left >= right);
+        pl__tree_append(list, pl__tree_take(rest.first && !behind ? &rest : &theirs, 0));
+    }
+}
+
+static void merge_list_by_key(struct merging *m, struct pl_tree *target,
+                              const struct pl_tree *patch, struct pl_str key)
+{
+    struct pl_tree *wanted = pl__tree_new(m->arena, JSON_ARRAY);
+    size_t index;
+
     for (const struct pl_tree *item = patch->first; item; item = item->next) {
+        struct pl_str what = directive(item);
+        if (pl__str_equal(what, PL_STR("replace")))
+            target->first = target->last = NULL;
+        else if (what.len == 0)
+            pl__tree_append(wanted, pl__tree_copy(m->arena, item));
+        while (pl__str_equal(what, PL_STR("delete")) &&
+               find_item(target, key, pl__tree_get(item, key), &index))
+            pl__tree_take(target, index);
+    }
+    const struct pl_tree *before = pl__tree_copy(m->arena, target);
+    for (const struct pl_tree *item = wanted->first; item; item = item->next) {
         struct pl_tree *same = find_item(target, key, pl__tree_get(item, key), &index);
-        if (pl__str_equal(directive(item), PL_STR("delete"))) {
-            if (same)
-                pl__tree_take(target, index);
-        } else if (same && same->type == JSON_OBJECT) {
+        if (same && same->type == JSON_OBJECT)
             merge_object(m, same, item);
-        } else if (pl__tree_count(item) > (directive(item).len > 0)) {
+        else
             pl__tree_append(target, item->type == JSON_OBJECT ? made_of(m, item)
                                                               : pl__tree_copy(m->arena, item));
-        }
     }
+    order_items(target, key, wanted, before);
 }
 
 static struct pl_tree *merge_list(struct merging *m, struct pl_tree *target,
@@ -357,9 +448,11 @@ static struct pl_tree *merge_list(struct merging *m, struct pl_tree *target,
         merge_list_by_key(m, target, patch, first_key(rule));
         return target;
     }
+    const struct pl_tree *before = pl__tree_copy(m->arena, target);
     for (const struct pl_tree *item = patch->first; item; item = item->next)
         if (!contains(target, item))
             pl__tree_append(target, pl__tree_copy(m->arena, item));
+    order_items(target, (struct pl_str){ 0 }, patch, before);
     return target;
 }
 

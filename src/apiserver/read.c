@@ -29,16 +29,19 @@ void pl__answer_object(struct call *c, int status, struct pl_tree *object)
     c->answer->body = pl__tree_text(c->arena, object);
 }
 
-/* What a resourceVersion says: 0 for none (or "0"), -1 with an answer when it is no number. */
-static int version_of(struct call *c, uint64_t *version)
+int pl__read_version(struct call *c, uint64_t *version)
 {
+    bool list = c->name.len == 0 && !c->params.watch;
+
     *version = 0;
     if (c->params.version.len == 0 || pl__str_to_u64(c->params.version, version))
         return 0;
-    return pl__fail_status(c, 400, "BadRequest",
-                           "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
-                           "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-                           PL_STR_ARG(c->params.version), PL_STR_ARG(c->params.version));
+    /* A real server has an answer for this only where it lists. */
+    return pl__fail_status(c, list ? 400 : 500, list ? "BadRequest" : "",
+                           "%sresourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: "
+                           "parsing \"%.*s\": invalid syntax",
+                           list ? "invalid resource version: " : "", PL_STR_ARG(c->params.version),
+                           PL_STR_ARG(c->params.version));
 }
 
 /* --- one object ---------------------------------------------------------------------------------- */
@@ -76,7 +79,7 @@ int pl__read_get(struct call *c)
     struct pl_store_row row;
     uint64_t version;
 
-    if (version_of(c, &version) < 0)
+    if (pl__read_version(c, &version) < 0)
         return -1;
     if (version > pl__api_store_version(c->s->store))
         return pl__fail_too_large_version(c, version);
@@ -172,7 +175,7 @@ static int choose_version(struct call *c, struct pl_store_list *list)
         return refuse_match(c, "sendInitialEvents", "sendInitialEvents is forbidden for list");
     if (p->continue_.len)
         return continue_list(c, list);
-    if (version_of(c, &version) < 0)
+    if (pl__read_version(c, &version) < 0)
         return -1;
     if (p->version_match.len && p->version.len == 0)
         return refuse_match(c, "resourceVersionMatch",

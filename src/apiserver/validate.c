@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "apiserver/schema.h"
+#include "apiserver/shape.h"
 #include "base/time.h"
 
 enum { PATTERN_TEXT_MAX = 4096, UNKNOWN_BYTES_MAX = 4096 };
@@ -34,6 +35,11 @@ static struct pl_str join(struct call *c, struct pl_str path, struct pl_str key)
 
 /* --- pruning ------------------------------------------------------------------------------------- */
 
+static void add_unknown(struct pl_buf *unknown, struct pl_str path)
+{
+    pl__buf_printf(unknown, "%sunknown field \"%.*s\"", unknown->len ? ", " : "", PL_STR_ARG(path));
+}
+
 /* `unknown` gets the paths of what goes, as messages name them. */
 static void prune(struct call *c, const struct pl_tree *schema, struct pl_tree *value,
                   struct pl_str path, struct pl_buf *unknown)
@@ -53,18 +59,29 @@ static void prune(struct call *c, const struct pl_tree *schema, struct pl_tree *
         return;
     for (struct pl_tree *member = value->first, *next; member; member = next) {
         const struct pl_tree *known = pl__tree_get(properties, member->key);
+        const struct pl_tree *inside = known ? known : others;
         next = member->next;
         if (path.len == 0 && pl__str_equal(member->key, PL_STR("metadata")))
             continue;
-        if (known || others) {
-            prune(c, known ? known : others, member, join(c, path, member->key), unknown);
-        } else if (!keep) {
-            struct pl_str where = join(c, path, member->key);
-            pl__buf_printf(unknown, "%sunknown field \"%.*s\"", unknown->len ? ", " : "",
-                           PL_STR_ARG(where));
+        if (inside && member->type == JSON_NULL && !pl__tree_get_true(inside, "nullable"))
+            pl__tree_remove(value, member->key); /* as if it had not been said */
+        else if (inside)
+            prune(c, inside, member, join(c, path, member->key), unknown);
+        else if (!keep) {
+            add_unknown(unknown, join(c, path, member->key));
             pl__tree_remove(value, member->key);
         }
     }
+}
+
+static void find_unknown_metadata(struct call *c, const struct pl_tree *object,
+                                  struct pl_buf *unknown)
+{
+    const struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
+
+    for (const struct pl_tree *m = metadata ? metadata->first : NULL; m; m = m->next)
+        if (!pl__shape_knows_metadata(m->key))
+            add_unknown(unknown, join(c, PL_STR("metadata"), m->key));
 }
 
 int pl__validate_prune(struct call *c, struct pl_tree *object)
@@ -73,11 +90,16 @@ int pl__validate_prune(struct call *c, struct pl_tree *object)
     struct pl_str mode = c->params.field_validation;
     struct pl_buf b;
 
-    if (!schema)
-        return 0;
     pl__buf_init(&b, c->arena, UNKNOWN_BYTES_MAX);
-    prune(c, schema, object, PL_STR(""), &b);
+    find_unknown_metadata(c, object, &b);
+    if (schema)
+        prune(c, schema, object, PL_STR(""), &b);
     struct pl_str unknown = pl__buf_str(&b);
+    if (unknown.len && c->applies)
+        return pl__fail_status(c, 500, "",
+                               "failed to create typed patch object: %.*s: field not declared in "
+                               "schema",
+                               PL_STR_ARG(unknown));
     if (unknown.len == 0 || pl__str_equal(mode, PL_STR("Ignore")))
         return 0;
     if (!pl__str_equal(mode, PL_STR("Strict"))) {

@@ -77,7 +77,9 @@ static int check_type(struct call *c, const struct pl_tree *object)
                                "the API version in the data (%.*s) does not match the expected API "
                                "version (%.*s)",
                                PL_STR_ARG(version), PL_STR_ARG(wanted));
-    if (kind.len && !pl__str_equal(kind, pl__str(c->shown->kind)))
+    /* Objects of custom kinds are read whatever they call themselves, and checked later. */
+    if (kind.len && !pl__str_equal(kind, pl__str(c->shown->kind)) &&
+        (c->applies || !c->kind->custom))
         return pl__fail_status(c, 400, "BadRequest",
                                "%.*s in version \"%s\" cannot be handled as a %s: the kind in the "
                                "data (%.*s) does not match the expected kind (%s)",
@@ -102,7 +104,7 @@ static struct pl_tree *read_object(struct call *c)
     if (!object || check_type(c, object) < 0)
         return NULL;
     pl__meta_to_stored(c->arena, c->shown, object);
-    return object;
+    return pl__meta_decode(c, object) < 0 ? NULL : object;
 }
 
 static struct pl_manager manager_of(struct call *c)
@@ -115,11 +117,15 @@ static struct pl_manager manager_of(struct call *c)
         if (name.len > MANAGER_MAX_BYTES)
             name.len = MANAGER_MAX_BYTES;
     }
+    bool scale = pl__str_equal(c->subresource, PL_STR("scale"));
+    bool status = pl__str_equal(c->subresource, PL_STR("status"));
     return (struct pl_manager){
         .name = name.len ? name : PL_STR("unknown"),
-        .endpoint =
-            pl__str_equal(c->subresource, PL_STR("status")) ? ENDPOINT_STATUS : ENDPOINT_MAIN,
-        .time = pl__meta_time(c->arena, c->now_ms),
+        .endpoint = scale    ? ENDPOINT_SCALE
+                    : status ? ENDPOINT_STATUS
+                             : ENDPOINT_MAIN,
+        /* What comes by way of a Scale is taken over from there, and the time is lost. */
+        .time = scale ? (struct pl_str){ 0 } : pl__meta_time(c->arena, c->now_ms),
     };
 }
 
@@ -314,8 +320,11 @@ static int create_object(struct call *c, struct pl_tree *object, bool applied)
 
     if (check_target_namespace(c, pl__tree_get_str(object, "metadata.name")) < 0)
         return -1;
-    if (pl__validate_prune(c, object) < 0 || pl__meta_prepare_create(c, object) < 0 ||
-        pl__meta_validate(c, NULL, object) < 0)
+    if (!applied) {
+        struct pl_manager manager = manager_of(c);
+        pl__managed_update(c->arena, c->kind, &manager, NULL, object);
+    }
+    if (pl__meta_prepare_create(c, object) < 0 || pl__meta_validate(c, NULL, object) < 0)
         return -1;
     key = pl__call_key(c);
     int found = pl__api_store_get(c->s->store, c->arena, &key, &row);
@@ -325,10 +334,6 @@ static int create_object(struct call *c, struct pl_tree *object, bool applied)
         return pl__fail_exists(
             c, c->name,
             pl__tree_at(pl__read_row(c->arena, c->kind, &row), "metadata.deletionTimestamp"));
-    if (!applied) {
-        struct pl_manager manager = manager_of(c);
-        pl__managed_update(c->arena, c->kind, &manager, NULL, object);
-    }
     if (pl__write_store(c, NULL, object) < 0)
         return -1;
     pl__meta_order(c, object);
@@ -350,39 +355,65 @@ enum update_kind {
     UPDATE_APPLY, /* managedFields are already right */
 };
 
-static int check_identity(struct call *c, const struct pl_tree *old, const struct pl_tree *object,
-                          enum update_kind how)
+static int check_name(struct call *c, const struct pl_tree *object)
 {
     struct pl_str name = pl__tree_get_str(object, "metadata.name");
     struct pl_str ns = pl__tree_get_str(object, "metadata.namespace");
-    struct pl_str uid = pl__tree_get_str(object, "metadata.uid");
-    struct pl_str there = pl__tree_get_str(old, "metadata.uid");
 
-    if (!pl__str_equal(name, c->name) && (name.len || how == UPDATE_PUT))
-        return pl__fail_status(c, 400, "BadRequest",
-                               "the name of the object (%.*s) does not match the name on the URL "
-                               "(%.*s)",
-                               PL_STR_ARG(name), PL_STR_ARG(c->name));
     if (c->kind->namespaced && ns.len && !pl__str_equal(ns, c->ns))
         return pl__fail_status(c, 400, "BadRequest",
                                "the namespace of the provided object does not match the namespace "
                                "sent on the request");
+    if (name.len == 0)
+        return pl__fail_status(
+            c, 400, "BadRequest",
+            "the name of the object (%.*s based on URL) was undeterminable: name "
+            "must be provided",
+            PL_STR_ARG(c->name));
+    if (!pl__str_equal(name, c->name))
+        return pl__fail_status(c, 400, "BadRequest",
+                               "the name of the object (%.*s) does not match the name on the URL "
+                               "(%.*s)",
+                               PL_STR_ARG(name), PL_STR_ARG(c->name));
+    return 0;
+}
+
+/* A PUT of another object than the one that is there (NULL: none) is a conflict, told before anything else. */
+static int check_same(struct call *c, const struct pl_tree *old, const struct pl_tree *object)
+{
+    struct pl_str uid = pl__tree_get_str(object, "metadata.uid");
+    struct pl_str there = pl__tree_get_str(old, "metadata.uid");
+
     if (uid.len == 0 || pl__str_equal(uid, there))
         return 0;
-    if (how == UPDATE_PUT)
-        return pl__fail_conflict(
-            c, pl__kind_resource(c->arena, c->kind),
-            pl__str_format(
-                c->arena,
-                "StorageError: invalid object, Code: 4, Key: %.*s, ResourceVersion: 0, "
-                "AdditionalErrorMsg: Precondition failed: UID in precondition: %.*s, UID "
-                "in object meta: %.*s",
-                PL_STR_ARG(c->name), PL_STR_ARG(uid), PL_STR_ARG(there)));
+    return pl__fail_conflict(
+        c, pl__kind_resource(c->arena, c->kind),
+        pl__str_format(c->arena,
+                       "StorageError: invalid object, Code: 4, Key: %.*s, ResourceVersion: 0, "
+                       "AdditionalErrorMsg: Precondition failed: UID in precondition: %.*s, UID "
+                       "in object meta: %.*s",
+                       PL_STR_ARG(c->name), PL_STR_ARG(uid), PL_STR_ARG(there)));
+}
+
+/* What can be set once only: 422 when it is to become something else. */
+static int check_immutable(struct call *c, const struct pl_tree *old, const struct pl_tree *object)
+{
+    static const char *const names[] = { "metadata.uid", "metadata.deletionTimestamp",
+                                         "metadata.deletionGracePeriodSeconds" };
+    struct faults f = { 0 };
+
     if (c->kind->custom && pl__str_equal(c->subresource, PL_STR("status")))
         return 0; /* there metadata is not looked at */
-    struct faults f = { 0 };
-    pl__fault(c, &f, "FieldValueInvalid", PL_STR("metadata.uid"),
-              "Invalid value: \"%.*s\": field is immutable", PL_STR_ARG(uid));
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct pl_tree *before = pl__tree_at(old, names[i]);
+        const struct pl_tree *wanted = pl__tree_at(object, names[i]);
+        bool deletion = i == 1 && before; /* puts itself back */
+        if (!wanted || deletion || pl__tree_equal(before, wanted))
+            continue;
+        struct pl_str shown = pl__tree_text(c->arena, wanted);
+        pl__fault(c, &f, "FieldValueInvalid", pl__str(names[i]),
+                  "Invalid value: %.*s: field is immutable", PL_STR_ARG(shown));
+    }
     return pl__fail_invalid(c, c->name, &f);
 }
 
@@ -391,7 +422,12 @@ static int check_version(struct call *c, const struct pl_tree *old, const struct
 {
     struct pl_str version = pl__tree_get_str(object, "metadata.resourceVersion");
 
-    if (version.len && !pl__str_equal(version, PL_STR("0")))
+    uint64_t number = 0;
+
+    if (version.len && !pl__str_to_u64(version, &number))
+        return pl__fail_status(c, 500, "", "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+                               PL_STR_ARG(version));
+    if (number)
         return pl__str_equal(version, pl__tree_get_str(old, "metadata.resourceVersion"))
                    ? 0
                    : pl__fail_modified(c);
@@ -405,33 +441,29 @@ static int check_version(struct call *c, const struct pl_tree *old, const struct
         PL_STR_ARG(resource), PL_STR_ARG(c->name));
 }
 
+/* `object` is decoded. Checks come in the order of a real server: which fault is told is what clients see. */
 static int update_object(struct call *c, const struct pl_store_row *row, struct pl_tree *old,
                          struct pl_tree *object, enum update_kind how)
 {
-    if (object->type != JSON_OBJECT)
-        return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
-    pl__tree_make(c->arena, object, PL_STR("metadata"));
-    if (how == UPDATE_PATCH &&
-        !pl__str_equal(pl__tree_get_str(object, "kind"), pl__tree_get_str(old, "kind")))
-        return pl__fail_status(c, 422, "Invalid", " \"\" is invalid: patch: the kind is another");
-    /* A patch is told of a stale version before anything else. */
-    if (how == UPDATE_PATCH && check_version(c, old, object, how) < 0)
-        return -1;
-    if (pl__validate_prune(c, object) < 0 || check_identity(c, old, object, how) < 0 ||
-        check_version(c, old, object, how) < 0 || pl__meta_prepare_update(c, old, object) < 0 ||
-        pl__meta_validate(c, old, object) < 0)
+    if (how == UPDATE_PUT ? check_same(c, old, object) < 0 : check_name(c, object) < 0)
         return -1;
     if (how != UPDATE_APPLY) {
         struct pl_manager manager = manager_of(c);
         pl__managed_update(c->arena, c->kind, &manager, old, object);
     }
-    set_version(c, object, row->version);
-    bool ends = pl__meta_ends(c->kind, object);
-    /* What changes nothing is not written. */
-    if (!pl__tree_equal(old, object) && pl__write_store(c, row, object) < 0)
+    if (check_version(c, old, object, how) < 0 || check_immutable(c, old, object) < 0 ||
+        pl__meta_prepare_update(c, old, object) < 0 || pl__meta_validate(c, old, object) < 0)
         return -1;
-    if (ends)
-        set_version(c, object, row->version); /* the last that it had in its life */
+    set_version(c, object, row->version);
+    pl__managed_keep_times(c->arena, old, object);
+    /* What changes nothing is not written, nor is the change that ends an object: the last that a watch is told
+     * of it is how it was before. */
+    if (pl__meta_ends(c->kind, object)) {
+        if (pl__write_remove(c, row, pl__tree_copy(c->arena, old)) < 0)
+            return -1;
+    } else if (!pl__tree_equal(old, object) && pl__write_store(c, row, object) < 0) {
+        return -1;
+    }
     pl__meta_order(c, object);
     return answer(c, 200, object);
 }
@@ -458,6 +490,8 @@ static int update_scale(struct call *c, const struct pl_store_row *row, struct p
                   "Invalid value: %lld: must be greater than or equal to 0", (long long)replicas);
         return pl__fail_invalid(c, c->name, &f);
     }
+    if (check_version(c, old, scale, UPDATE_PATCH) < 0)
+        return -1;
     pl__tree_set(pl__tree_make(c->arena, object, PL_STR("spec")), PL_STR("replicas"),
                  pl__tree_int(c->arena, replicas));
     c->form = PL_FORM_OBJECT;
@@ -472,14 +506,14 @@ int pl__write_update(struct call *c)
     struct pl_tree *old, *object = scale ? read_body(c, false) : read_object(c);
     struct pl_store_row row;
 
-    if (!object)
+    if (!object || check_name(c, object) < 0)
         return -1;
     int found = find(c, &row, &old);
     if (found < 0)
         return -1;
     if (found == 0 && c->kind->put_creates && c->subresource.len == 0) {
-        pl__tree_set(pl__tree_make(c->arena, object, PL_STR("metadata")), PL_STR("name"),
-                     pl__tree_str(c->arena, c->name));
+        if (check_same(c, NULL, object) < 0)
+            return -1;
         /* Of what does not exist any version is as good as another. */
         pl__tree_remove(pl__tree_get(object, PL_STR("metadata")), PL_STR("resourceVersion"));
         return create_object(c, object, false);
@@ -509,7 +543,8 @@ static int check_apply(struct call *c, const struct pl_tree *config)
         return -1;
     if (pl__tree_get_str(config, "apiVersion").len == 0)
         return pl__fail_status(c, 400, "BadRequest", "apiVersion must be set");
-    if (pl__tree_count(pl__tree_at(config, "metadata.managedFields")))
+    const struct pl_tree *managed = pl__tree_at(config, "metadata.managedFields");
+    if (managed && managed->type != JSON_NULL)
         return pl__fail_status(c, 400, "BadRequest", "metadata.managedFields must be nil");
     if (pl__managed_check(c->arena, c->kind, config, &message) < 0)
         return pl__fail_status(c, 500, "",
@@ -525,30 +560,24 @@ static int check_apply(struct call *c, const struct pl_tree *config)
 static int apply_new(struct call *c, struct pl_tree *config)
 {
     struct pl_str uid = pl__tree_get_str(config, "metadata.uid");
-    struct pl_str name = pl__tree_get_str(config, "metadata.name");
     struct pl_manager manager = manager_of(c);
     struct pl_conflicts *conflicts = PL_NEW(c->arena, struct pl_conflicts, 1);
     struct pl_tree *object;
 
     if (c->subresource.len)
         return pl__fail_not_found(c);
-    if (name.len && !pl__str_equal(name, c->name))
-        return pl__fail_status(c, 400, "BadRequest",
-                               "the name of the object (%.*s) does not match the name on the URL "
-                               "(%.*s)",
-                               PL_STR_ARG(name), PL_STR_ARG(c->name));
     if (uid.len)
         return pl__fail_conflict(c, pl__kind_resource(c->arena, c->kind),
                                  pl__str_format(c->arena,
                                                 "uid mismatch: the provided object specified uid "
                                                 "%.*s, and no existing object was found",
                                                 PL_STR_ARG(uid)));
+    if (check_name(c, config) < 0)
+        return -1;
     /* Of what does not exist any version is as good as another. */
     pl__tree_remove(pl__tree_make(c->arena, config, PL_STR("metadata")), PL_STR("resourceVersion"));
     pl__managed_apply(c->arena, c->kind, &manager, true, NULL, config, &object, conflicts);
-    pl__tree_set(pl__tree_make(c->arena, object, PL_STR("metadata")), PL_STR("name"),
-                 pl__tree_str(c->arena, c->name));
-    return create_object(c, object, true);
+    return pl__meta_decode(c, object) < 0 ? -1 : create_object(c, object, true);
 }
 
 static int apply(struct call *c)
@@ -558,6 +587,7 @@ static int apply(struct call *c)
     struct pl_tree *old, *object, *config;
     struct pl_store_row row;
 
+    c->applies = true;
     if (c->params.field_manager.len == 0)
         return refuse_options(c, "fieldManager", "Required value: is required for apply patch");
     config = read_body(c, true);
@@ -567,14 +597,10 @@ static int apply(struct call *c)
     int found = find(c, &row, &old);
     if (found <= 0)
         return found < 0 ? -1 : apply_new(c, config);
-    pl__tree_make(c->arena, config, PL_STR("metadata"));
-    if (check_identity(c, old, config, UPDATE_APPLY) < 0 ||
-        check_version(c, old, config, UPDATE_APPLY) < 0)
-        return -1;
     if (pl__managed_apply(c->arena, c->kind, &manager, c->params.force, old, config, &object,
                           conflicts) < 0)
         return pl__fail_conflicts(c, conflicts);
-    return update_object(c, &row, old, object, UPDATE_APPLY);
+    return pl__meta_decode(c, object) < 0 ? -1 : update_object(c, &row, old, object, UPDATE_APPLY);
 }
 
 enum patch_kind {
@@ -649,9 +675,13 @@ int pl__write_patch(struct call *c)
         return -1;
     if (pl__str_equal(c->subresource, PL_STR("scale")))
         return update_scale(c, &row, old, object);
-    if (object->type == JSON_OBJECT)
-        pl__meta_to_stored(c->arena, c->shown, object);
-    return update_object(c, &row, old, object, UPDATE_PATCH);
+    if (object->type != JSON_OBJECT)
+        return pl__fail_status(c, 400, "BadRequest", "the patch leaves no object");
+    pl__meta_to_stored(c->arena, c->shown, object);
+    struct pl_str named = pl__tree_get_str(object, "kind");
+    if ((named.len || c->kind->custom) && !pl__str_equal(named, pl__tree_get_str(old, "kind")))
+        return pl__fail_status(c, 422, "Invalid", " \"\" is invalid: patch: the kind is another");
+    return pl__meta_decode(c, object) < 0 ? -1 : update_object(c, &row, old, object, UPDATE_PATCH);
 }
 
 /* --- delete -------------------------------------------------------------------------------------- */
@@ -662,15 +692,25 @@ struct delete_options {
     struct pl_str version;
 };
 
+static bool is_delete_options(const struct pl_tree *body)
+{
+    struct pl_str kind = pl__tree_get_str(body, "kind");
+    const struct pl_tree *grace = pl__tree_at(body, "gracePeriodSeconds");
+
+    return body && body->type == JSON_OBJECT &&
+           (kind.len == 0 || pl__str_equal(kind, PL_STR("DeleteOptions"))) &&
+           (!grace || grace->type == JSON_NUMBER || grace->type == JSON_NULL);
+}
+
 static int read_options(struct call *c, struct delete_options *o)
 {
     const struct params *p = &c->params;
 
     *o = (struct delete_options){ p->propagation, p->precondition_uid, p->version };
     if (c->request->body.len) {
-        const struct pl_tree *body = read_body(c, false);
-        if (!body)
-            return -1;
+        const struct pl_tree *body = pl__tree_read(c->arena, c->request->body, NULL);
+        if (!is_delete_options(body))
+            return pl__fail_status(c, 500, "", "the body is no DeleteOptions");
         o->propagation = pl__tree_get_str(body, "propagationPolicy");
         o->uid = pl__tree_get_str(body, "preconditions.uid");
         o->version = pl__tree_get_str(body, "preconditions.resourceVersion");

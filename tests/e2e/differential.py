@@ -809,19 +809,6 @@ def lagging(answer):
         events[0][1].get("code") == 504 or "RequestWatchProgress" in events[0][1].get("message", ""))
 
 
-def built_in(step):
-    return "x-k8s.io/" not in step.path
-
-
-def nothing(value):
-    """Is it absent, or what Go leaves in a field that nobody set?"""
-    if isinstance(value, dict):
-        return all(nothing(v) for v in value.values())
-    if isinstance(value, list):
-        return all(nothing(v) for v in value)
-    return value in ("(absent)", "", 0, None, False)
-
-
 KNOWN = [
     Known("watch cache lags", "A real server on etcd 3.4 answers a watch without a version by 504 when its cache has not "
           "seen the newest revision of another resource, and one with sendInitialEvents by 500; the embedded server has no cache.",
@@ -834,14 +821,6 @@ KNOWN = [
           step.what in ("malformed", "strange", "list_options", "apply")),
     Known("HEAD", "The embedded server answers HEAD as GET without the body; a real one does not take it.",
           lambda step, *_: step.method == "HEAD"),
-    Known("time of no change", "A real server leaves out the time of a manager whose first apply changed nothing.",
-          lambda step, left, right, path, *_: "managedFields" in path and path.endswith(".time")),
-    Known("zero values", "A real server reads built-in kinds into Go's structs: fields that were not set come out as zero values, "
-          "zero values that were set are left out or owned by nobody. The embedded server keeps what it was sent.",
-          lambda step, left, right, path, a, b: built_in(step) and nothing(a) and nothing(b)),
-    Known("metadata by way of status", "A real server notes an owner of metadata that was sent to a custom kind's /status, "
-          "though it drops what was sent. The embedded server notes nothing.",
-          lambda step, left, right, path, *_: re.search(r"managedFields\.\S+ \S+ status\b.*f:metadata", path)),
 ]
 
 

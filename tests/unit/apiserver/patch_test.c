@@ -90,14 +90,29 @@ static void test_json(void)
         { "[1,2]", "[{\"op\":\"add\",\"path\":\"/-\",\"value\":9}]", "[1,2,9]" },
         { "[1,2]", "[{\"op\":\"add\",\"path\":\"/2\",\"value\":9}]", "[1,2,9]" },
         { "[1,2]", "[{\"op\":\"add\",\"path\":\"/3\",\"value\":9}]", NULL },
-        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/01\",\"value\":9}]", NULL },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/01\",\"value\":9}]", "[1,9,2]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/+1\",\"value\":9}]", "[1,9,2]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/-1\",\"value\":9}]", "[1,2,9]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/-3\",\"value\":9}]", "[9,1,2]" },
+        { "[1,2]", "[{\"op\":\"add\",\"path\":\"/-4\",\"value\":9}]", NULL },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-1\"}]", "[1]" },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-3\"}]", NULL },
+        { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/-\"}]", NULL },
+        { "[1,2]", "[{\"op\":\"replace\",\"path\":\"/-2\",\"value\":9}]", "[9,2]" },
+        { "[1,2]", "[{\"op\":\"copy\",\"from\":\"/2\",\"path\":\"/0\"}]", NULL },
+        { "[1,2]", "[{\"op\":\"test\",\"path\":\"/2\",\"value\":null}]", NULL },
         { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/1\"}]", "[1]" },
         { "[1,2]", "[{\"op\":\"remove\",\"path\":\"/2\"}]", NULL },
         { "[1,2]", "[{\"op\":\"replace\",\"path\":\"/1\",\"value\":{}}]", "[1,{}]" },
         { "[1,2]", "[{\"op\":\"replace\",\"path\":\"/-\",\"value\":{}}]", NULL },
-        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":2}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b\",\"value\":2}]", "{\"a\":1,\"b\":2}" },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"/b/c\",\"value\":2}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"\",\"value\":[]}]", "[]" },
+        { "{\"a\":1}", "[{\"op\":\"replace\",\"path\":\"\",\"value\":5}]", "{\"a\":1}" },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/b/c\",\"value\":2}]", NULL },
-        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"\",\"value\":[]}]", "[]" },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"\",\"value\":[]}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"x/b\",\"value\":2}]", "{\"a\":1,\"b\":2}" },
+        { "{\"a\":null}", "[{\"op\":\"add\",\"path\":\"/a/b\",\"value\":2}]", NULL },
         { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"b\",\"value\":2}]", NULL },
         { "{\"a/b\":1,\"m~n\":2}",
           "[{\"op\":\"remove\",\"path\":\"/a~1b\"},{\"op\":\"remove\",\"path\":\"/m~0n\"}]", "{}" },
@@ -114,7 +129,14 @@ static void test_json(void)
         { "{\"a\":1}", "[{\"op\":\"nope\",\"path\":\"/a\"}]", NULL },
         { "{\"a\":1}", "[{\"path\":\"/a\"}]", NULL },
         { "{\"a\":1}", "[1]", NULL },
-        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a\"}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"add\",\"path\":\"/a\"}]", "{\"a\":null}" },
+        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b\",\"path\":\"/c\"}]",
+          "{\"a\":1,\"c\":null}" },
+        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"/b/d\",\"path\":\"/c\"}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"copy\",\"from\":\"\",\"path\":\"/c\"}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/b\",\"path\":\"/c\"}]", NULL },
+        { "{\"a\":1}", "[{\"op\":\"move\",\"from\":\"/a\",\"path\":\"/a\"}]", "{\"a\":1}" },
+        { "{\"a\":1}", "[null]", NULL },
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -129,6 +151,15 @@ static void test_json(void)
             CHECK(result != PATCH_DONE);
         }
     }
+
+    CASE("what is no patch is told from what cannot be done")
+    struct pl_tree *object = tree("{}");
+    struct pl_str why;
+    CHECK_INT(pl__patch_json(&arena, &object, tree("[1]"), &why), PATCH_MALFORMED);
+    CHECK_INT(pl__patch_json(&arena, &object, tree("[{\"op\":1}]"), &why), PATCH_MALFORMED);
+    CHECK_INT(pl__patch_json(&arena, &object, tree("{}"), &why), PATCH_MALFORMED);
+    CHECK_INT(pl__patch_json(&arena, &object, tree("[{\"path\":\"/a\"}]"), &why), PATCH_FAILED);
+    CHECK_INT(pl__patch_json(&arena, &object, tree("[null]"), &why), PATCH_FAILED);
 
     CASE("copies of copies are bounded")
     struct pl_tree *root = tree("{\"a\":[1,2,3]}"), *operations = tree("[]");
@@ -165,6 +196,10 @@ static void test_strategic(void)
           "{\"status\":{\"conditions\":[{\"type\":\"A\",\"status\":\"2\"},{\"type\":\"B\"}]}}",
           "{\"status\":{\"conditions\":[{\"type\":\"A\",\"status\":\"2\",\"x\":1},{\"type\":\"B\"}]"
           "}}" },
+        { "{\"status\":{\"conditions\":[{\"type\":\"A\"},{\"type\":\"B\"},{\"type\":\"C\"}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"N\"},{\"type\":\"C\"},{\"type\":\"A\"}]}}",
+          "{\"status\":{\"conditions\":[{\"type\":\"N\"},{\"type\":\"B\"},{\"type\":\"C\"},"
+          "{\"type\":\"A\"}]}}" },
         { "{\"status\":{\"conditions\":[{\"type\":\"A\"},{\"type\":\"B\"}]}}",
           "{\"status\":{\"conditions\":[{\"type\":\"A\",\"$patch\":\"delete\"}]}}",
           "{\"status\":{\"conditions\":[{\"type\":\"B\"}]}}" },
@@ -173,7 +208,7 @@ static void test_strategic(void)
           "{\"status\":{\"conditions\":[{\"type\":\"C\"}]}}" },
         { "{\"metadata\":{\"finalizers\":[\"a\"]}}",
           "{\"metadata\":{\"finalizers\":[\"b\",\"a\"]}}",
-          "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}" },
+          "{\"metadata\":{\"finalizers\":[\"b\",\"a\"]}}" },
         { "{\"metadata\":{\"finalizers\":[\"a\",\"b\"]}}",
           "{\"metadata\":{\"$deleteFromPrimitiveList/finalizers\":[\"a\"],"
           "\"$setElementOrder/finalizers\":[\"b\"]}}",
