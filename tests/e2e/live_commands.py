@@ -234,24 +234,29 @@ def live_unreachable_costs_the_others_nothing(t):
     expect(live(t, "describe", down.name), 1, "Failed", error="could not be read")
 
 
+def expect_one_line(t, name, text, error):
+    """With this kubeconfig there is nothing but one line that says this, soon."""
+    start = time.monotonic()
+    done = call("describe", "--kubeconfig", t.rig.supervisor.write(f"live-{name}.kubeconfig", text))
+    assert done.returncode == 2 and error in done.stderr and done.stderr.count("\n") == 1, (name, done)
+    assert done.stdout == "" and time.monotonic() - start < 5, (name, done)
+
+
+@live_test
+def live_without_crds(t):
+    """A workload server is an API server without Cluster API."""
+    expect_one_line(t, "no-crds", t.rig.workloads[0].kubeconfig_text(), "install Cluster API's CRDs")
+
+
 @live_test
 def live_errors_are_one_line(t):
     t.world()
-    write = t.rig.supervisor.write
-    management = t.rig.management
-    cases = {
-        "refused": (management.kubeconfig_text(server="https://127.0.0.1:1"),
-                    "cannot reach https://127.0.0.1:1: connection refused; check --kubeconfig or --context"),
-        "token": (management.kubeconfig_text(token="wrong"), "does not accept the credentials"),
-        "ca": (kubeconfig(management.url, token=management.tokens["admin"]), "is not signed by"),
-        "no-crds": (t.rig.workloads[0].kubeconfig_text(), "install Cluster API's CRDs"),
-        "garbage": ("a: [", "kubeconfig"),
-    }
-    for name, (text, error) in cases.items():
-        start = time.monotonic()
-        done = call("describe", "--kubeconfig", write(f"live-{name}.kubeconfig", text))
-        assert done.returncode == 2 and error in done.stderr and done.stderr.count("\n") == 1, (name, done)
-        assert done.stdout == "" and time.monotonic() - start < 5, (name, done)
+    management, server = t.rig.management, t.rig.guarded()
+    expect_one_line(t, "refused", server.kubeconfig_text(server="https://127.0.0.1:1"),
+                    "cannot reach https://127.0.0.1:1: connection refused; check --kubeconfig or --context")
+    expect_one_line(t, "token", kubeconfig(server.url, server.ca_data(), token="wrong"), "does not accept the credentials")
+    expect_one_line(t, "ca", kubeconfig(server.url, token=server.tokens["admin"]), "is not signed by")
+    expect_one_line(t, "garbage", "a: [", "kubeconfig")
     expect(live(t, "describe", "--context", "nobody"), 2, error='no context "nobody"')
     done = call("describe", env={"KUBECONFIG": "", "HOME": "/nonexistent"})
     assert done.returncode == 2 and "no kubeconfig" in done.stderr, done

@@ -63,6 +63,10 @@ class Server:
         self.process.restart(stop=graceful)
         return self
 
+    def ca_data(self):
+        """Whom clients must trust, as a kubeconfig has it."""
+        return self.rig.ca.ca_data()
+
     def kubeconfig_file(self, user="admin", server=None, name=None, namespace=None, **credential):
         return self.rig.supervisor.write(f"kubeconfig/{name or self.name + '-' + user}",
                                          self.kubeconfig_text(user, server, namespace, **credential))
@@ -99,6 +103,28 @@ class EmbeddedServer(Server):
         url = server or self.url
         credential = credential or {"token": self.tokens[user]}
         return kubeconfig(url, self.rig.ca.ca_data() if url.startswith("https") else None, namespace, **credential)
+
+
+class GuardedServer(EmbeddedServer):
+    """The embedded server as it is for others than this machine: TLS, with a certificate of its own, and a token."""
+
+    def __init__(self, rig, name):
+        self.rig, self.name = rig, name
+        self.tokens = {"admin": secrets.token_hex(16)}
+        self.process = rig.supervisor.run(name, [APISERVER, "--token", self.tokens["admin"]], env=SANITIZERS, separate_stdout=True)
+        said = wait_for("its certificate", self._said, 10)
+        self.port = int(said[0].rsplit(":", 1)[1])
+        self.url = f"https://localhost:{self.port}"
+        self.certificate = rig.supervisor.write(f"{name}.crt", "\n".join(said[1:]) + "\n")
+        self.admin = Client(self.url, self.certificate, token=self.tokens["admin"])
+
+    def _said(self):
+        with open(self.process.out, encoding="ascii") as out:
+            lines = out.read().splitlines()
+        return lines if lines[-1:] == ["-----END CERTIFICATE-----"] else None
+
+    def ca_data(self):
+        return pki.pem_data(self.certificate)
 
 
 class ApiServer(Server):
@@ -185,6 +211,7 @@ class Rig:
         self.bin = binaries(*real, "kubectl", "etcd", "etcdctl", "proxy", *need)
         self.supervisor = Supervisor(keep)
         self.quiet = quiet
+        self._guarded = None
         s = self.supervisor
         self.ca = pki.Authority(s.path("pki"))
         self.serving_cert = self.ca.issue("serving", "/CN=localhost", ("IP:127.0.0.1", "DNS:localhost"),
@@ -199,6 +226,13 @@ class Rig:
         self.api = self.management.admin
         if api == "real":
             self.apply_crds(self.management)
+
+    def guarded(self):
+        """A server with TLS that asks who one is: the management server, or an embedded one for the purpose."""
+        if not self.management.embedded:
+            return self.management
+        self._guarded = self._guarded or GuardedServer(self, "guarded").ready()
+        return self._guarded
 
     def _etcd(self):
         client, peer = free_port(), free_port()
