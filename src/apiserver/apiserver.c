@@ -375,6 +375,9 @@ static int handle_object(struct call *c)
 /* Groups of a real server's own have a Status for what is not there; everything else is plain text. */
 static int not_served(struct call *c, const struct segments *path)
 {
+    /* A custom kind's server looks for the object before it looks at the rest. */
+    if (c->kind && c->kind->custom && c->subresource.len)
+        return pl__fail_not_found(c);
     bool own = segment_is(path, 0, "api") ||
                (segment_is(path, 0, "apis") && (segment_is(path, 1, "coordination.k8s.io") ||
                                                 segment_is(path, 1, "events.k8s.io")));

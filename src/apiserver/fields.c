@@ -126,6 +126,8 @@ struct pl_str pl__fields_item_step(struct pl_arena *a, const struct pl_merge_rul
         return item->type == JSON_OBJECT ? keys_step(a, rule->keys, item) : (struct pl_str){ 0 };
     if (item->type == JSON_OBJECT || item->type == JSON_ARRAY)
         return (struct pl_str){ 0 };
+    if (item->type == JSON_NULL)
+        return (struct pl_str){ 0 };
     struct pl_str text = pl__tree_text(a, item);
     return pl__str_format(a, "v:%.*s", PL_STR_ARG(text));
 }

@@ -65,7 +65,7 @@ struct pl_fields *pl__fields_recorded(struct pl_arena *a, const struct pl_fields
 size_t pl__fields_paths(struct pl_arena *a, const struct pl_fields *set, struct pl_str *paths,
                         size_t max);
 
-/* The item's step by the rule ("k:..." or "v:..."), or an empty one when a key is not there. */
+/* The item's step by the rule ("k:..." or "v:..."), or an empty one when a key is not there or it is null. */
 struct pl_str pl__fields_item_step(struct pl_arena *a, const struct pl_merge_rule *rule,
                                    const struct pl_tree *item);
 

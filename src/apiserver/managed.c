@@ -528,8 +528,7 @@ static void add_conflicts(struct pl_arena *a, struct pl_conflicts *conflicts,
     if (owner->subresource.len)
         pl__buf_printf(&b, " with subresource \"%.*s\"", PL_STR_ARG(owner->subresource));
     if (pl__str_equal(owner->operation, PL_STR("Update")))
-        pl__buf_printf(&b, " using %.*s at %.*s", PL_STR_ARG(owner->api_version),
-                       PL_STR_ARG(owner->time));
+        pl__buf_printf(&b, " using %.*s", PL_STR_ARG(owner->api_version));
     for (size_t i = 0; i < count; i++, conflicts->count++)
         if (conflicts->count < PL_CONFLICTS_MAX)
             conflicts->items[conflicts->count] = (struct pl_conflict){ pl__buf_str(&b), paths[i] };

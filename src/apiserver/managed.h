@@ -26,7 +26,7 @@ void pl__managed_keep_times(struct pl_arena *a, const struct pl_tree *live, stru
 
 enum { PL_CONFLICTS_MAX = 64 };
 struct pl_conflict {
-    struct pl_str owner; /* "kcp" with subresource "status" using v1 at 2026-... */
+    struct pl_str owner; /* "kcp" with subresource "status" using v1 */
     struct pl_str path;
 };
 struct pl_conflicts {

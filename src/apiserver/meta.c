@@ -167,6 +167,10 @@ static void validate_owners(struct call *c, const struct pl_tree *owners, struct
                 pl__fault(c, f, "FieldValueInvalid",
                           pl__str_format(c->arena, "metadata.ownerReferences.%s", needed[i]),
                           "Invalid value: \"\": %smust not be empty", i == 0 ? "version " : "");
+        if (pl__str_equal(pl__tree_get_str(o, "apiVersion"), PL_STR("v1")) &&
+            pl__str_equal(pl__tree_get_str(o, "kind"), PL_STR("Event")))
+            pl__fault(c, f, "FieldValueInvalid", PL_STR("metadata.ownerReferences"),
+                      "Invalid value: /v1, Kind=Event is disallowed from being an owner");
         controllers += pl__tree_get_true(o, "controller");
     }
     if (controllers > 1)
@@ -659,6 +663,15 @@ void pl__meta_to_stored(struct pl_arena *a, const struct pl_kind *kind, struct p
 
 void pl__meta_from_stored(struct pl_arena *a, const struct pl_kind *kind, struct pl_tree *object)
 {
-    if (kind->stored_as)
-        turn_face(a, kind, object, false);
+    static const char *const optional[] = { "reportingController", "reportingInstance" };
+
+    if (!kind->stored_as)
+        return;
+    turn_face(a, kind, object, false);
+    /* The newer face leaves them out where the older one has them empty. */
+    for (size_t i = 0; i < sizeof optional / sizeof optional[0]; i++) {
+        const struct pl_tree *m = pl__tree_get(object, pl__str(optional[i]));
+        if (m && m->type == JSON_STRING && m->text.len == 0)
+            pl__tree_remove(object, pl__str(optional[i]));
+    }
 }

@@ -31,12 +31,13 @@ void pl__answer_object(struct call *c, int status, struct pl_tree *object)
 
 int pl__read_version(struct call *c, uint64_t *version)
 {
-    bool list = c->name.len == 0 && !c->params.watch;
+    bool events = !c->kind->custom && strcmp(c->kind->plural, "events") == 0;
+    bool list = (c->name.len == 0 || events) && !c->params.watch;
 
     *version = 0;
     if (c->params.version.len == 0 || pl__str_to_u64(c->params.version, version))
         return 0;
-    /* A real server has an answer for this only where it lists. */
+    /* A real server has an answer for this only where it asks no cache. */
     return pl__fail_status(c, list ? 400 : 500, list ? "BadRequest" : "",
                            "%sresourceVersion: Invalid value: \"%.*s\": strconv.ParseUint: "
                            "parsing \"%.*s\": invalid syntax",

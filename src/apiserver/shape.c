@@ -158,14 +158,27 @@ static const char *const metadata_names[] = {
     "generateName", "generation", "labels", "managedFields", "name", "namespace", "ownerReferences",
     "resourceVersion", "selfLink", "uid",
 };
+static const char *const owner_names[] = {
+    "apiVersion", "blockOwnerDeletion", "controller", "kind", "name", "uid",
+};
 /* clang-format on */
+
+static bool is_one_of(struct pl_str name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (pl__str_equal(name, pl__str(names[i])))
+            return true;
+    return false;
+}
 
 bool pl__shape_knows_metadata(struct pl_str name)
 {
-    for (size_t i = 0; i < sizeof metadata_names / sizeof metadata_names[0]; i++)
-        if (pl__str_equal(name, pl__str(metadata_names[i])))
-            return true;
-    return false;
+    return is_one_of(name, metadata_names, sizeof metadata_names / sizeof metadata_names[0]);
+}
+
+bool pl__shape_knows_owner(struct pl_str name)
+{
+    return is_one_of(name, owner_names, sizeof owner_names / sizeof owner_names[0]);
 }
 
 struct shaping {
@@ -285,6 +298,15 @@ static void shape_value(struct shaping *s, struct pl_tree *value)
         shape_value(s, item);
 }
 
+static void drop_unknown(struct pl_tree *object, bool (*known)(struct pl_str name))
+{
+    for (struct pl_tree *m = object->first, *next; m; m = next) {
+        next = m->next;
+        if (!known(m->key))
+            pl__tree_remove(object, m->key);
+    }
+}
+
 static void shape_metadata(struct pl_arena *a, struct pl_tree *metadata)
 {
     struct shaping s = { .arena = a, .rows = metadata_rows };
@@ -292,11 +314,14 @@ static void shape_metadata(struct pl_arena *a, struct pl_tree *metadata)
 
     if (!metadata || metadata->type != JSON_OBJECT)
         return;
-    for (struct pl_tree *m = metadata->first, *next; m; m = next) {
-        next = m->next;
-        if (!pl__shape_knows_metadata(m->key))
-            pl__tree_remove(metadata, m->key);
-    }
+    const struct pl_tree *owners = pl__tree_get(metadata, PL_STR("ownerReferences"));
+    struct pl_tree *finalizers = pl__tree_get(metadata, PL_STR("finalizers"));
+    drop_unknown(metadata, pl__shape_knows_metadata);
+    for (struct pl_tree *o = owners ? owners->first : NULL; o; o = o->next)
+        drop_unknown(o, pl__shape_knows_owner);
+    for (struct pl_tree *f = finalizers ? finalizers->first : NULL; f; f = f->next)
+        if (f->type == JSON_NULL)
+            f->type = JSON_STRING, f->text = PL_STR("");
     /* They are written by the server, or say by an empty list that they shall be forgotten. */
     managed = pl__tree_remove(metadata, PL_STR("managedFields"));
     pl__rule_path_push(&s.path, PL_STR("metadata"));

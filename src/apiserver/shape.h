@@ -16,7 +16,8 @@ void pl__shape(struct pl_arena *a, const struct pl_kind *kind, struct pl_tree *o
 /* An object of the kind in which nobody has set anything: what a new one is compared with. */
 struct pl_tree *pl__shape_empty(struct pl_arena *a, const struct pl_kind *kind);
 
-/* Is there such a field in metadata? */
+/* Is there such a field in metadata, or in one of its ownerReferences? */
 bool pl__shape_knows_metadata(struct pl_str name);
+bool pl__shape_knows_owner(struct pl_str name);
 
 #endif

@@ -82,6 +82,13 @@ static void find_unknown_metadata(struct call *c, const struct pl_tree *object,
     for (const struct pl_tree *m = metadata ? metadata->first : NULL; m; m = m->next)
         if (!pl__shape_knows_metadata(m->key))
             add_unknown(unknown, join(c, PL_STR("metadata"), m->key));
+    const struct pl_tree *owners = pl__tree_get(metadata, PL_STR("ownerReferences"));
+    size_t index = 0;
+    for (const struct pl_tree *o = owners ? owners->first : NULL; o; o = o->next, index++)
+        for (const struct pl_tree *m = o->first; m; m = m->next)
+            if (!pl__shape_knows_owner(m->key))
+                add_unknown(unknown, pl__str_format(c->arena, "metadata.ownerReferences[%zu].%.*s",
+                                                    index, PL_STR_ARG(m->key)));
 }
 
 int pl__validate_prune(struct call *c, struct pl_tree *object)

@@ -101,6 +101,8 @@ static struct pl_tree *read_object(struct call *c)
         return NULL;
     }
     struct pl_tree *object = read_body(c, yaml);
+    if (object && object->type == JSON_NULL)
+        object->type = JSON_OBJECT; /* nothing was said */
     if (!object || check_type(c, object) < 0)
         return NULL;
     pl__meta_to_stored(c->arena, c->shown, object);
@@ -417,21 +419,30 @@ static int check_immutable(struct call *c, const struct pl_tree *old, const stru
     return pl__fail_invalid(c, c->name, &f);
 }
 
-static int check_version(struct call *c, const struct pl_tree *old, const struct pl_tree *object,
-                         enum update_kind how)
+/* The version that an object says of itself: 0 for none. */
+static int read_version(struct call *c, const struct pl_tree *object, uint64_t *number)
 {
     struct pl_str version = pl__tree_get_str(object, "metadata.resourceVersion");
 
-    uint64_t number = 0;
+    *number = 0;
+    if (version.len == 0 || pl__str_to_u64(version, number))
+        return 0;
+    return pl__fail_status(c, 500, "", "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
+                           PL_STR_ARG(version));
+}
 
-    if (version.len && !pl__str_to_u64(version, &number))
-        return pl__fail_status(c, 500, "", "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-                               PL_STR_ARG(version));
+static int check_version(struct call *c, const struct pl_tree *old, const struct pl_tree *object)
+{
+    struct pl_str version = pl__tree_get_str(object, "metadata.resourceVersion");
+    uint64_t number;
+
+    if (read_version(c, object, &number) < 0)
+        return -1;
     if (number)
         return pl__str_equal(version, pl__tree_get_str(old, "metadata.resourceVersion"))
                    ? 0
                    : pl__fail_modified(c);
-    if (how != UPDATE_PUT || c->kind->unconditional_put)
+    if (c->kind->unconditional_put)
         return 0;
     struct pl_str resource = pl__kind_resource(c->arena, c->kind);
     return pl__fail_status(
@@ -451,7 +462,7 @@ static int update_object(struct call *c, const struct pl_store_row *row, struct 
         struct pl_manager manager = manager_of(c);
         pl__managed_update(c->arena, c->kind, &manager, old, object);
     }
-    if (check_version(c, old, object, how) < 0 || check_immutable(c, old, object) < 0 ||
+    if (check_version(c, old, object) < 0 || check_immutable(c, old, object) < 0 ||
         pl__meta_prepare_update(c, old, object) < 0 || pl__meta_validate(c, old, object) < 0)
         return -1;
     set_version(c, object, row->version);
@@ -490,8 +501,10 @@ static int update_scale(struct call *c, const struct pl_store_row *row, struct p
                   "Invalid value: %lld: must be greater than or equal to 0", (long long)replicas);
         return pl__fail_invalid(c, c->name, &f);
     }
-    if (check_version(c, old, scale, UPDATE_PATCH) < 0)
-        return -1;
+    struct pl_str version = pl__tree_get_str(scale, "metadata.resourceVersion");
+    if (version.len)
+        pl__tree_set(pl__tree_get(object, PL_STR("metadata")), PL_STR("resourceVersion"),
+                     pl__tree_str(c->arena, version));
     pl__tree_set(pl__tree_make(c->arena, object, PL_STR("spec")), PL_STR("replicas"),
                  pl__tree_int(c->arena, replicas));
     c->form = PL_FORM_OBJECT;
@@ -563,6 +576,7 @@ static int apply_new(struct call *c, struct pl_tree *config)
     struct pl_manager manager = manager_of(c);
     struct pl_conflicts *conflicts = PL_NEW(c->arena, struct pl_conflicts, 1);
     struct pl_tree *object;
+    uint64_t version;
 
     if (c->subresource.len)
         return pl__fail_not_found(c);
@@ -572,7 +586,7 @@ static int apply_new(struct call *c, struct pl_tree *config)
                                                 "uid mismatch: the provided object specified uid "
                                                 "%.*s, and no existing object was found",
                                                 PL_STR_ARG(uid)));
-    if (check_name(c, config) < 0)
+    if (check_name(c, config) < 0 || read_version(c, config, &version) < 0)
         return -1;
     /* Of what does not exist any version is as good as another. */
     pl__tree_remove(pl__tree_make(c->arena, config, PL_STR("metadata")), PL_STR("resourceVersion"));

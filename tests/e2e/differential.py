@@ -181,7 +181,7 @@ class Side:
     def normal(self, value, key=None, uid=None):
         if isinstance(value, dict):
             here = value.get("uid") if key == "metadata" else None
-            out = {k: self.normal(v, k, here) for k, v in value.items()}
+            out = {self._text(k): self.normal(v, k, here) for k, v in value.items()}
             if key == "metadata" and isinstance(out.get("managedFields"), list):
                 # By manager: the order in the list is that of time, which a second's turn decides.
                 out["managedFields"] = {" ".join(m.pop(k, "") for k in ("manager", "operation", "subresource")).strip(): m
@@ -345,8 +345,10 @@ class Generator:
         self.r = random.Random(seed)
         self.tag = f"s{seed}"
         self.namespaces = [f"{self.tag}-a", f"{self.tag}-b"]
-        self.generated = 0
+        self.generated = self.scaled = 0
         self.weights = [(function, weight) for function, weight in (
+            (self.forget_owners, 2), (self.take_over, 3), (self.owner_reference, 3), (self.scale, 3), (self.odd_metadata, 3),
+            (self.odd_options, 2),
             (self.create, 30), (self.get, 8), (self.listing, 8), (self.pages, 2), (self.update, 10), (self.merge, 10),
             (self.json_patch, 7), (self.strategic, 4), (self.apply, 14), (self.write_status, 12), (self.delete, 10),
             (self.finalizer, 6), (self.generate, 3), (self.collection, 1), (self.watch, 1), (self.malformed, 6),
@@ -521,6 +523,13 @@ class Generator:
             [{"op": "test", "path": "/metadata/uid", "value": "{{uid %s}}" % path}, {"op": "add", "path": pointer, "value": value}],
             [{"op": "remove", "path": "/metadata/finalizers/0"}],
             [{"op": "add", "path": "/metadata/finalizers/-", "value": "example.com/c"}],
+            [{"op": "copy", "from": "/metadata/labels/nothing", "path": "/metadata/labels/copied"}],
+            [{"op": "copy", "from": pointer, "path": "/metadata/labels/copied"}],
+            [{"op": "move", "from": "/metadata/labels/nothing", "path": "/metadata/labels/moved"}],
+            [{"op": "remove", "path": "/metadata/finalizers/-1"}], [{"op": "add", "path": "/metadata/finalizers/-2", "value": "example.com/c"}],
+            [{"op": "replace", "path": "/metadata/finalizers/+0", "value": "example.com/d"}], [{"op": "add", "path": pointer}],
+            [{"op": "replace", "path": "/metadata/labels", "value": {"run": self.tag, "color": None}}],
+            [{"op": "test", "path": pointer, "value": None}], [{"op": "replace", "path": "", "value": 5}], [{"op": 5}], [None], [{"path": "/a"}],
             [{"op": "jump", "path": "/a"}], [{"op": "add", "path": "/nowhere/at/all", "value": 1}],
             {"op": "add"}, [], [{"op": "replace", "path": "/kind", "value": "Other"}]))
         yield Step("", "PATCH", path, self.manager(), operations, PATCH)
@@ -586,6 +595,80 @@ class Generator:
         elif which < 0.24:
             del body["apiVersion"]
         yield Step("", "PATCH", path, query, body, APPLY)
+
+    def forget_owners(self):
+        """managedFields that clients write themselves."""
+        kind, _, _, _, path = self.one()
+        entry = {"manager": "by-hand", "operation": "Update", "apiVersion": kind.api_version, "fieldsType": "FieldsV1",
+                 "fieldsV1": {"f:metadata": {"f:labels": {"f:color": {}}}}}
+        fields = self.r.choice(([{}], [{}], [], [entry], [dict(entry, operation="Other")], [dict(entry, fieldsType="")], None))
+        sub = self.r.choice(("", "", "/status")) if kind.status else ""
+        yield Step("", "PATCH", path + sub, {}, {"metadata": {"managedFields": fields}}, MERGE)
+
+    def take_over(self):
+        """kubectl: client-side apply first, then server-side."""
+        kind, where, namespace, name, path = self.one()
+        body = self.body(kind, namespace, name)
+        body["metadata"].setdefault("annotations", {})["kubectl.kubernetes.io/last-applied-configuration"] = json.dumps(
+            body, sort_keys=True, separators=(",", ":"), ensure_ascii=False) + "\n"
+        body["metadata"].pop("finalizers", None)
+        yield Step("client-side apply", "POST", where, {"fieldManager": "kubectl-client-side-apply"}, body)
+        if kind.kind == "Event":
+            return
+        _, wanted = self.applied(kind, name)
+        if self.r.random() < 0.5:
+            wanted.update({k: v for k, v in body.items() if k == "spec"})
+            put_in(wanted, *kind.change(self.r))
+        yield Step("server-side apply", "PATCH", path, {"fieldManager": "kubectl"}, wanted, APPLY)
+
+    def owner_reference(self):
+        kind, _, _, name, path = self.one()
+        owner = "{{uid %s}}" % self.one(kind)[4]
+        reference = {"apiVersion": kind.api_version, "kind": kind.kind, "name": "y", "uid": owner}
+        if self.r.random() < 0.5:
+            reference["controller"] = self.r.choice((True, False))
+        body = {"metadata": {"ownerReferences": self.r.choice(([reference], [reference], [], None, [dict(reference, name="")],
+                                                              [dict(reference, extra=1)]))}}
+        if self.r.random() < 0.4 and "." in kind.group and isinstance(body["metadata"]["ownerReferences"], list):
+            body["metadata"]["ownerReferences"] = [reference]
+            body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name, **body["metadata"]}}
+            yield Step("own by apply", "PATCH", path, {"fieldManager": self.r.choice(MANAGERS), "dryRun": "All"}, body, APPLY)
+        else:
+            yield Step("", "PATCH", path, {"dryRun": "All"}, body, MERGE)  # the embedded server collects garbage
+
+    def scale(self):
+        _, _, _, name, path = self.one(BY_PLURAL[self.r.choice(("machinedeployments", "kubeadmcontrolplanes"))])
+        body = {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": name}, "spec": {"replicas": 10 + self.scaled}}
+        self.scaled += 1  # always another: a real server turns no change into two owners of one name
+        yield self.r.choice((
+            Step("", "GET", path + "/scale"), Step("", "PATCH", path + "/scale", self.manager(), {"spec": body["spec"]}, MERGE),
+            Step("", "PATCH", path + "/scale", self.manager(), {"spec": {"replicas": -1}}, MERGE),
+            Step("", "PATCH", path + "/scale", {}, {"metadata": {"resourceVersion": "1"}, "spec": body["spec"]}, MERGE),
+            Step("", "PUT", path + "/scale", self.manager(), body),
+            Step("", "PUT", path + "/scale", {}, dict(body, metadata={"name": "other"}))))
+        yield Step("scaled", "GET", path)
+
+    def odd_metadata(self):
+        kind, _, _, name, path = self.one()
+        odd = self.r.choice(({"labels": {"color": None, "size": ""}}, {"labels": 5}, {"unknown": 1}, {"annotations": {"a": None}},
+                             {"generation": 0}, {"deletionTimestamp": OLD}, {"deletionGracePeriodSeconds": 5}, {"creationTimestamp": None},
+                             {"resourceVersion": "x"}, {"resourceVersion": "0"}, {"name": ""}, {"finalizers": [None]}))
+        query = self.r.choice(({}, {"fieldValidation": "Strict"}))
+        if self.r.random() < 0.3 and "." in kind.group and not any(key.startswith("deletion") for key in odd):
+            body = {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": dict({"name": name}, **odd)}
+            yield Step("odd apply", "PATCH", path, {"fieldManager": "alpha", "force": "true"}, body, APPLY)
+        elif self.r.random() < 0.5:
+            yield Step("", "PATCH", path, query, [{"op": "add", "path": "/metadata/" + key, "value": value} for key, value in odd.items()], PATCH)
+        else:
+            yield Step("", "PATCH", path, query, {"metadata": odd}, MERGE)
+        yield Step("after", "GET", path)
+
+    def odd_options(self):
+        kind, where, _, _, path = self.one()
+        yield self.r.choice((
+            Step("", "DELETE", path, {}, b"5"), Step("", "DELETE", path, {}, {"kind": "Other"}), Step("", "DELETE", path, {}, {"gracePeriodSeconds": "x"}),
+            Step("", "GET", path, {"resourceVersion": "x"}), Step("", "GET", where, {"watch": "1", "resourceVersion": "x"}),
+            Step("", "HEAD", where), Step("", "POST", path, {}, {}), Step("", "PUT", where, {}, {}), Step("", "PATCH", where, {}, {}, MERGE)))
 
     def write_status(self):
         kind = self.kind(status=True)
