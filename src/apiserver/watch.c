@@ -3,6 +3,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "apiserver/shape.h"
+
 /* Of the initial list, how many are read in one go; and how many revisions that do not concern the watch are
  * passed over before others get their turn. */
 enum { PORTION = 32, SKIPS_MAX = 256, OWN_ARENA_BYTES = 512 };
@@ -62,13 +64,8 @@ static int check_options(struct call *c, uint64_t *version)
     if (p->version_match.len && !pl__str_equal(p->version_match, PL_STR("NotOlderThan")))
         return refuse(c, "resourceVersionMatch",
                       "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
-    *version = 0;
-    if (p->version.len && !pl__str_to_u64(p->version, version))
-        return pl__fail_status(
-            c, 400, "BadRequest",
-            "invalid resource version: resourceVersion: Invalid value: \"%.*s\": "
-            "strconv.ParseUint: parsing \"%.*s\": invalid syntax",
-            PL_STR_ARG(p->version), PL_STR_ARG(p->version));
+    if (pl__read_version(c, version) < 0)
+        return -1;
     if (p->initial_events && *version > pl__api_store_version(c->s->store))
         return pl__fail_too_large_version(c, *version);
     if (c->s->watch_count >= PL_API_WATCHES_MAX) {
@@ -225,14 +222,15 @@ static void queue_row(struct pl_api_watch *w, const char *type, const struct pl_
 static struct pl_tree *bookmark_of(struct pl_api_watch *w, uint64_t version, bool initial_end)
 {
     struct pl_arena *a = &w->s->scratch;
-    struct pl_tree *object = pl__tree_new(a, JSON_OBJECT);
+    struct pl_tree *object =
+        pl__shape_empty(a, w->shown->stored_as ? w->shown->stored_as : w->shown);
 
     pl__tree_set(object, PL_STR("kind"), pl__tree_str(a, pl__str(w->shown->kind)));
     pl__tree_set(object, PL_STR("apiVersion"), pl__tree_str(a, pl__kind_api_version(a, w->shown)));
+    pl__meta_from_stored(a, w->shown, object);
     struct pl_tree *metadata = pl__tree_make(a, object, PL_STR("metadata"));
     pl__tree_set(metadata, PL_STR("resourceVersion"),
                  pl__tree_str(a, pl__str_format(a, "%llu", (unsigned long long)version)));
-    pl__tree_set(metadata, PL_STR("creationTimestamp"), pl__tree_new(a, JSON_NULL));
     if (initial_end)
         pl__tree_set(pl__tree_make(a, metadata, PL_STR("annotations")),
                      PL_STR("k8s.io/initial-events-end"), pl__tree_str(a, PL_STR("true")));
