@@ -28,6 +28,7 @@ struct feed {
     char *cluster;
     const char *group_version, *plural;
     bool ready; /* in the list of those that have something to tell */
+    bool told;  /* everything that was there */
     bool gone;  /* its cluster is: to be freed when nobody is at it */
 };
 
@@ -276,8 +277,12 @@ static size_t feed_tell(struct feed *f, size_t max, struct pl_arena *arena)
         pl__arena_reset(arena);
         enum pl_api_watch_state state =
             f->watch ? pl_api_watch_next(f->watch, pl__loop_wall_ms(), arena, &line) : PL_WATCH_END;
-        if (state == PL_WATCH_WAIT)
+        if (state == PL_WATCH_WAIT) {
+            if (!f->told)
+                pl__fleet_told(p->fleet, pl__str(f->cluster));
+            f->told = true;
             return count;
+        }
         if (state == PL_WATCH_END) {
             pl_api_watch_close(f->watch);
             f->watch = NULL;
@@ -501,6 +506,7 @@ static int open_fleet(struct pl_playground *p, const struct pl_playground_option
                                         .replicas = o->replicas,
                                         .workers = o->workers,
                                         .shared_etcd = o->shared_etcd,
+                                        .keep = o->directory != NULL,
                                         .api = { .user = p,
                                                  .call = fleet_call,
                                                  .watch = fleet_watch,
@@ -568,6 +574,8 @@ static int open_front(struct pl_playground *p, const struct pl_playground_option
 static int open_all(struct pl_playground *p, const struct pl_playground_options *o,
                     struct pl_arena *arena, struct pl_error **err)
 {
+    /* Tokens and keys are in most of what is made here, by SQLite and etcd, too. */
+    umask(077);
     if ((o->directory ? folder_given(p, o->directory, arena, err)
                       : folder_temporary(p, arena, err)) < 0)
         return -1;

@@ -332,8 +332,23 @@ static void etcd_begin(struct cluster *c)
             return;
         ready++;
     }
-    if (ready > 0 && ready >= c->kcp_replicas)
+    /* A control plane that has run before, and whose etcd is lost, begins with those who are there. */
+    if (ready > 0 && (ready >= c->kcp_replicas || c->kcp_initialized))
         pl__ensemble_start(c->etcd);
+}
+
+/* Whose Machine went in a former life. */
+static void members_sweep(struct cluster *c)
+{
+    c->etcd->found = false;
+    for (int i = 0; i < MEMBERS_MAX; i++) {
+        struct member *member = &c->etcd->members[i];
+        bool wanted = member->state == MEMBER_NONE || member->is_ghost;
+        for (const struct machine *m = c->machines; m && !wanted; m = m->next)
+            wanted = strcmp(m->node[0] ? m->node : m->name, member->name) == 0;
+        if (!wanted)
+            pl__member_abandon(member);
+    }
 }
 
 /* --- sets of workers ---------------------------------------------------------------------------------------------------- */
@@ -622,6 +637,8 @@ void pl__cluster_step(struct cluster *c, uint64_t now_ms)
     for (struct machine *m = c->machines; m; m = m->next)
         pl__machine_step(m, now_ms, &due_ms);
     etcd_begin(c);
+    if (c->etcd && c->etcd->found)
+        members_sweep(c);
     if (c->etcd) {
         pl__ensemble_ghost(c->etcd, c->faults.flags & FAULT_ETCD_GHOST);
         pl__ensemble_step(c->etcd, now_ms, &due_ms);

@@ -1,10 +1,14 @@
 /* The etcd of a cluster, or the one that all share: real members, each on the loopback address of its Node.
  *
  * The first ones are started together. Later ones join as kubeadm lets them: added as a learner, started, promoted
- * when in sync. One call at a time; what fails is tried again a little later, after looking at what is. */
+ * when in sync. One call at a time; what fails is tried again a little later, after looking at what is.
+ *
+ * What is needed to go on after a restart is on the disk before etcd knows of it: a file "ensemble" once the first
+ * ones are about to start, and a file "member" for each that others list. What has neither is begun anew. */
 #include "fleet/internal.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <netinet/in.h>
 #include <openssl/rand.h>
 #include <signal.h>
@@ -23,6 +27,9 @@ enum {
     HOST_TRIES_MAX = 500,
     ARGUMENTS_MAX = 48,
     INITIAL_CLUSTER_BYTES_MAX = 8192,
+    FILE_BYTES_MAX = 16 * 1024,
+    HOSTS_MASK = 0x3fffff,
+    ALARM_NOSPACE = 1,
 };
 
 /* --- where things are ----------------------------------------------------------------------------------- */
@@ -68,32 +75,89 @@ static bool can_bind(uint32_t host, uint16_t port)
     return ok;
 }
 
+/* Whole or not at all: we may be killed in between. */
+static int file_replace(struct pl_arena *arena, const char *path, struct pl_str text)
+{
+    struct pl_str next = pl__str_format(arena, "%s.new", path);
+
+    if (pl__file_write(next.ptr, text, arena, NULL) < 0)
+        return -1;
+    return rename(next.ptr, path);
+}
+
+static struct pl_str addresses_path(struct pl_fleet *fleet)
+{
+    return pl__str_format(&fleet->scratch, "%s/etcd/addresses", fleet->options.directory);
+}
+
+static void addresses_keep(struct pl_fleet *fleet)
+{
+    if (fleet->options.keep)
+        file_replace(&fleet->scratch, addresses_path(fleet).ptr,
+                     pl__str_format(&fleet->scratch, "%u %u\n", fleet->client_port,
+                                    fleet->host_next & HOSTS_MASK));
+}
+
 /* Every Node has a loopback address of its own, 127.64.0.1 and up, where both ports are free. */
 static int host_find(struct pl_fleet *fleet, char host[FLEET_HOST_BYTES])
 {
     for (int i = 0; i < HOST_TRIES_MAX; i++) {
-        uint32_t number = fleet->host_next++ & 0x3fffff, low = number & 0xff;
+        uint32_t number = fleet->host_next++ & HOSTS_MASK, low = number & 0xff;
         uint32_t address = 0x7f400000u + number;
         if (low == 0 || low == 255 || !can_bind(address, fleet->client_port) ||
             !can_bind(address, (uint16_t)(fleet->client_port + 1)))
             continue;
         struct in_addr in = { .s_addr = htonl(address) };
         inet_ntop(AF_INET, &in, host, FLEET_HOST_BYTES);
+        addresses_keep(fleet);
         return 0;
     }
     return -1;
 }
 
-uint16_t pl__etcd_port_find(uint32_t host_next)
+static bool port_is_free(const struct pl_fleet *fleet, uint16_t port)
+{
+    uint32_t host = 0x7f400000u + (fleet->host_next & HOSTS_MASK);
+
+    return can_bind(host, port) && can_bind(host, (uint16_t)(port + 1));
+}
+
+/* Two numbers with a space between and a line break behind. */
+static bool addresses_find(struct pl_fleet *fleet)
+{
+    struct pl_str text = { "", 0 };
+    uint64_t port, next;
+    size_t at = 0;
+
+    if (pl__file_read(&fleet->scratch, addresses_path(fleet).ptr, FILE_BYTES_MAX, &text, NULL) < 0)
+        return false;
+    while (at < text.len && text.ptr[at] != ' ')
+        at++;
+    if (at + 1 >= text.len || !pl__str_to_u64((struct pl_str){ text.ptr, at }, &port) ||
+        !pl__str_to_u64((struct pl_str){ text.ptr + at + 1, text.len - at - 2 }, &next) ||
+        port == 0 || port >= UINT16_MAX || next > HOSTS_MASK)
+        return false;
+    fleet->host_next = (uint32_t)next;
+    fleet->client_port = (uint16_t)port;
+    return port_is_free(fleet, (uint16_t)port);
+}
+
+void pl__etcd_port_find(struct pl_fleet *fleet)
 {
     /* etcd's own first; another etcd of this machine may listen there on all addresses. */
     static const uint16_t ports[] = { 2379, 12379, 22379, 32379, 42379 };
+    struct pl_str folder = pl__str_format(&fleet->scratch, "%s/etcd", fleet->options.directory);
 
-    for (size_t i = 0; i < sizeof ports / sizeof ports[0]; i++)
-        if (can_bind(0x7f400000u + (host_next & 0x3fffff), ports[i]) &&
-            can_bind(0x7f400000u + (host_next & 0x3fffff), (uint16_t)(ports[i] + 1)))
-            return ports[i];
-    return 0;
+    if (fleet->options.keep && addresses_find(fleet))
+        return;
+    pl__folder_remove(folder.ptr);
+    pl__folder_make(folder.ptr, &fleet->scratch, NULL);
+    fleet->host_next = (uint32_t)getpid() * 64 + 1;
+    fleet->client_port = 0;
+    for (size_t i = 0; i < sizeof ports / sizeof ports[0] && !fleet->client_port; i++)
+        if (port_is_free(fleet, ports[i]))
+            fleet->client_port = ports[i];
+    addresses_keep(fleet);
 }
 
 /* --- certificates ------------------------------------------------------------------------------------------ */
@@ -292,12 +356,48 @@ static void initial_cluster_set(struct member *m, const struct pl_etcd_answer *a
     m->initial_cluster = strdup(pl__buf_str(&text).ptr);
 }
 
+/* For the next life. */
+static void member_keep(struct member *m)
+{
+    struct pl_arena *a = scratch(m->ensemble);
+    char *path = in_member(m, "member");
+
+    if (m->ensemble->fleet->options.keep)
+        file_replace(a, path,
+                     pl__str_format(a, "%s %s %s\n", m->host,
+                                    m->is_ghost   ? "ghost"
+                                    : m->is_first ? "new"
+                                                  : "existing",
+                                    m->initial_cluster));
+    free(path);
+}
+
+static void member_forget(struct member *m)
+{
+    char *path = in_member(m, "member");
+
+    unlink(path);
+    free(path);
+}
+
 static void member_added(struct member *m, const struct pl_etcd_member_info *info,
                          const struct pl_etcd_answer *answer)
 {
     m->id = info->id;
     m->state = info->is_learner ? MEMBER_LEARNER : MEMBER_VOTES;
     initial_cluster_set(m, answer);
+    member_keep(m);
+}
+
+/* One that was there before us. Its alarm is etcd's to know. */
+static void member_met(struct member *m, const struct pl_etcd_member_info *info,
+                       const struct pl_etcd_answer *answer)
+{
+    m->id = info->id;
+    m->state = info->is_learner ? MEMBER_LEARNER : MEMBER_VOTES;
+    for (size_t i = 0; i < answer->alarm_count; i++)
+        m->full |=
+            answer->alarms[i].member_id == info->id && answer->alarms[i].alarm == ALARM_NOSPACE;
 }
 
 /* Those who voted from the beginning. */
@@ -335,6 +435,7 @@ static void data_remove(struct member *m)
 static void member_rejoin(struct member *m)
 {
     member_kill(m);
+    member_forget(m);
     m->id = 0;
     m->is_first = m->full = false;
     m->state = MEMBER_WAITS;
@@ -374,8 +475,10 @@ static void observed(struct ensemble *e, struct member *m, const struct pl_etcd_
         call_send(e, ETCD_MEMBER_ADD_LEARNER, m, 0);
     else if (!info && e->is_shared)
         member_rejoin(m);
-    else if (info)
-        m->id = info->id;
+    else if (info && !m->id)
+        member_met(m, info, answer);
+    else if (!info)
+        m->removed = true;
     m->suspect = false;
 }
 
@@ -484,7 +587,7 @@ static bool member_call(struct ensemble *e, struct member *m)
 {
     bool learner = m->faults & FAULT_ETCD_LEARNER, full = m->faults & FAULT_ETCD_NOSPACE;
 
-    if (m->state == MEMBER_NONE || m->state == MEMBER_STARTS)
+    if (m->state == MEMBER_NONE || m->state == MEMBER_STARTS || m->removed)
         return false;
     if (m->state == MEMBER_WAITS) {
         if (m->process)
@@ -558,22 +661,30 @@ void pl__member_abandon(struct member *m)
         errand_add(e, ETCD_NOSPACE_CLEAR, m->id); /* an alarm outlives its member */
     if (e->target == m)
         e->target = NULL;
+    member_forget(m); /* first: what is left of a folder is no member */
     member_release(m);
     pl__folder_remove(folder);
     free(folder);
 }
 
+struct member *pl__ensemble_find(struct ensemble *e, const char *name)
+{
+    for (int i = 0; i < MEMBERS_MAX; i++)
+        if (e->members[i].state != MEMBER_NONE && strcmp(e->members[i].name, name) == 0)
+            return &e->members[i];
+    return NULL;
+}
+
 struct member *pl__ensemble_member(struct ensemble *e, const char *name)
 {
-    struct member *place = NULL;
+    struct member *place = pl__ensemble_find(e, name);
     char *folder;
 
-    for (int i = MEMBERS_MAX - 1; i >= 0; i--) {
+    if (place)
+        return place;
+    for (int i = MEMBERS_MAX - 1; i >= 0; i--)
         if (e->members[i].state == MEMBER_NONE)
             place = &e->members[i];
-        else if (strcmp(e->members[i].name, name) == 0)
-            return &e->members[i];
-    }
     if (!place || host_find(e->fleet, place->host) < 0)
         return NULL;
     NAME_SET(place->name, pl__str(name));
@@ -627,15 +738,108 @@ void pl__ensemble_start(struct ensemble *e)
         m->state = MEMBER_STARTS;
         m->is_first = true;
         m->initial_cluster = strdup(pl__buf_str(&text).ptr);
+        member_keep(m);
     }
     e->has_started = true;
+    if (e->fleet->options.keep)
+        file_replace(scratch(e), in_ensemble(e, "ensemble"),
+                     pl__str_format(scratch(e), "%s\n", e->token));
     e->next_call_ms = pl__loop_mono_ms(e->fleet->loop) + RETRY_MS;
 }
 
-static int ensemble_furnish(struct ensemble *e, struct pl_error **err)
+/* --- a former life -------------------------------------------------------------------------------- */
+
+/* The next word of a file, up to `end`; NULL: there is none. */
+static char *word_take(struct pl_str *text, char end)
+{
+    for (size_t i = 0; i < text->len; i++) {
+        if (text->ptr[i] != end)
+            continue;
+        char *word = strndup(text->ptr, i);
+        *text = (struct pl_str){ text->ptr + i + 1, text->len - i - 1 };
+        return word;
+    }
+    return NULL;
+}
+
+/* "127.64.0.1 new n1=https://...\n", as member_keep() writes it. */
+static bool member_parse(struct member *m, struct pl_str text)
+{
+    char *host = word_take(&text, ' '), *kind = word_take(&text, ' ');
+
+    m->initial_cluster = word_take(&text, '\n');
+    bool ok = host && kind && m->initial_cluster && strlen(host) < sizeof m->host;
+    if (ok) {
+        memcpy(m->host, host, strlen(host) + 1);
+        m->is_first = strcmp(kind, "new") == 0;
+        m->is_ghost = strcmp(kind, "ghost") == 0;
+    }
+    free(host);
+    free(kind);
+    return ok;
+}
+
+/* It votes, for all that is known: who answers first will say. */
+static void member_find(struct ensemble *e, struct member *m, const char *name)
+{
+    struct pl_str text = { "", 0 };
+
+    NAME_SET(m->name, pl__str(name));
+    char *path = in_member(m, "member"), *folder = in_member(m, "");
+    bool ok = pl__file_read(scratch(e), path, FILE_BYTES_MAX, &text, NULL) == 0 &&
+              member_parse(m, text) && server_pair_write(m, false) == 0;
+    if (ok) {
+        m->state = MEMBER_VOTES;
+        e->ghost_made |= m->is_ghost;
+    } else {
+        pl__folder_remove(folder);
+        free(m->initial_cluster);
+        *m = (struct member){ .ensemble = e };
+    }
+    free(path);
+    free(folder);
+}
+
+static void members_find(struct ensemble *e)
+{
+    DIR *folder = opendir(in_ensemble(e, ""));
+    int count = 0;
+
+    for (struct dirent *entry; folder && count < MEMBERS_MAX && (entry = readdir(folder));) {
+        struct member *m = &e->members[count];
+        if (entry->d_name[0] == '.' || entry->d_type != DT_DIR)
+            continue;
+        member_find(e, m, entry->d_name);
+        count += m->state != MEMBER_NONE;
+    }
+    if (folder)
+        closedir(folder);
+}
+
+/* Whether there is one that was about to start, at least. What had not come so far is removed. */
+static bool ensemble_find(struct ensemble *e)
 {
     struct pl_arena *a = scratch(e);
-    struct pl_str direct = pl__str_format(a, "https://{address}:%d", (int)e->fleet->client_port);
+    struct pl_str token = { "", 0 }, cert = token, key = token;
+
+    if (pl__file_read(a, in_ensemble(e, "ensemble"), FILE_BYTES_MAX, &token, NULL) < 0 ||
+        token.len != sizeof e->token ||
+        pl__file_read(a, in_ensemble(e, "ca.crt"), FILE_BYTES_MAX, &cert, NULL) < 0 ||
+        pl__file_read(a, in_ensemble(e, "ca.key"), FILE_BYTES_MAX, &key, NULL) < 0) {
+        pl__folder_remove(in_ensemble(e, ""));
+        return false;
+    }
+    memcpy(e->token, token.ptr, sizeof e->token - 1);
+    e->ca_cert = strdup(cert.ptr);
+    e->ca_key = strdup(key.ptr);
+    members_find(e);
+    e->has_started = e->found = true;
+    return true;
+}
+
+static int ensemble_make(struct ensemble *e, struct pl_error **err)
+{
+    struct pl_arena *a = scratch(e);
     uint64_t token = 0;
 
     /* Ids are hashes of addresses and token: with a new one, worlds cannot be mixed up. */
@@ -646,6 +850,18 @@ static int ensemble_furnish(struct ensemble *e, struct pl_error **err)
                          e->name);
     if (pl__folder_make(in_ensemble(e, ""), a, err) < 0 ||
         pl__file_write(in_ensemble(e, "ca.crt"), pl__str(e->ca_cert), a, err) < 0)
+        return -1;
+    if (!e->fleet->options.keep)
+        return 0;
+    return pl__file_write(in_ensemble(e, "ca.key"), pl__str(e->ca_key), a, err);
+}
+
+static int ensemble_furnish(struct ensemble *e, struct pl_error **err)
+{
+    struct pl_arena *a = scratch(e);
+    struct pl_str direct = pl__str_format(a, "https://{address}:%d", (int)e->fleet->client_port);
+
+    if (!(e->fleet->options.keep && ensemble_find(e)) && ensemble_make(e, err) < 0)
         return -1;
     e->client = pl__etcd_open(e->fleet->loop, NULL,
                               &(struct pl_etcd_options){ .dial_timeout_ms = DIAL_TIMEOUT_MS,
@@ -679,7 +895,8 @@ void pl__ensemble_free(struct ensemble *e)
         return;
     for (int i = 0; i < MEMBERS_MAX; i++)
         member_release(&e->members[i]);
-    pl__folder_remove(in_ensemble(e, ""));
+    if (!e->fleet->stopping || !e->fleet->options.keep)
+        pl__folder_remove(in_ensemble(e, ""));
     free(e->ca_cert);
     free(e->ca_key);
     if (e->client)

@@ -13,6 +13,8 @@
 #include "loop/files.h"
 
 enum {
+    MANAGEMENT_FEEDS = 5, /* kinds that are watched there, and in a workload cluster */
+    CLUSTER_FEEDS = 2,
     TURN_NS_MAX = 5 * 1000 * 1000, /* the controller, on the same loop, is not kept waiting */
     KILL_AFTER_MS = 3000,
     LINE_BYTES = 512,
@@ -86,6 +88,7 @@ struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
     c->fleet = fleet;
     c->hash = name_hash(name);
     c->made_ms = pl__loop_wall_ms();
+    c->feeds_left = fleet->options.keep ? CLUSTER_FEEDS : 0;
     NAME_SET(c->name, name);
     fleet->clusters[fleet->cluster_count++] = c;
     c->next_in_bucket = *bucket_of(fleet, c->hash);
@@ -148,9 +151,37 @@ void pl__ensemble_poke(struct ensemble *e, bool everybody)
             pl__cluster_poke(fleet->clusters[i]);
 }
 
+static struct pl_str made_path(struct pl_fleet *fleet)
+{
+    return pl__str_format(&fleet->scratch, "%s/made", fleet->options.directory);
+}
+
+/* Who was killed before makes those again that are missing; who was killed later finds what people made of them. */
+static void made_keep(struct pl_fleet *fleet)
+{
+    if (!fleet->options.keep || fleet->made_count <= fleet->made_before)
+        return;
+    pl__fleet_enter(fleet);
+    pl__file_write(made_path(fleet).ptr, pl__str_format(&fleet->scratch, "%u", fleet->made_count),
+                   &fleet->scratch, NULL);
+    pl__fleet_leave(fleet);
+}
+
+static void made_find(struct pl_fleet *fleet)
+{
+    struct pl_str text = { "", 0 };
+    uint64_t count = 0;
+
+    if (fleet->options.keep &&
+        pl__file_read(&fleet->scratch, made_path(fleet).ptr, LINE_BYTES, &text, NULL) == 0 &&
+        pl__str_to_u64(text, &count) && count <= FLEET_CLUSTERS_MAX)
+        fleet->made_before = (uint32_t)count;
+}
+
 /* The first clusters, some a turn. */
 static void first_make(struct pl_fleet *fleet)
 {
+    bool under_way = fleet->made_count < fleet->options.cluster_count;
     uint64_t end_ns = uv_hrtime() + TURN_NS_MAX;
 
     while (fleet->made_count < fleet->options.cluster_count && uv_hrtime() < end_ns) {
@@ -158,14 +189,17 @@ static void first_make(struct pl_fleet *fleet)
         struct pl_str name =
             pl__str_format(&fleet->scratch, "%s-%u", fleet->options.prefix, ++fleet->made_count);
         struct cluster *c = pl__cluster_find(fleet, name);
-        if (!c)
+        bool made = fleet->made_count <= fleet->made_before;
+        if (!c && !made)
             c = pl__cluster_add(fleet, name);
-        if (c) {
+        if (c)
             c->ours = true;
+        if (c && !made)
             pl__cluster_make(c);
-        }
         pl__fleet_leave(fleet);
     }
+    if (under_way && fleet->made_count == fleet->options.cluster_count)
+        made_keep(fleet);
 }
 
 static void clusters_step(struct pl_fleet *fleet, uint64_t now_ms, uint64_t *due_ms)
@@ -175,6 +209,8 @@ static void clusters_step(struct pl_fleet *fleet, uint64_t now_ms, uint64_t *due
     for (uint32_t seen = 0; seen < fleet->cluster_count; seen++) {
         uint32_t index = (fleet->cluster_next + seen) % fleet->cluster_count;
         struct cluster *c = fleet->clusters[index];
+        if (c->feeds_left)
+            continue;
         if (c->due_ms <= now_ms && uv_hrtime() >= end_ns) {
             fleet->cluster_next = index;
             *due_ms = now_ms;
@@ -208,10 +244,12 @@ static void timer_fired(uv_timer_t *timer)
         return;
     }
     fleet->stepping = true;
-    first_make(fleet);
-    if (fleet->made_count < fleet->options.cluster_count)
-        due_ms = now_ms;
-    clusters_step(fleet, now_ms, &due_ms);
+    if (!fleet->feeds_left) {
+        first_make(fleet);
+        if (fleet->made_count < fleet->options.cluster_count)
+            due_ms = now_ms;
+        clusters_step(fleet, now_ms, &due_ms);
+    }
     if (fleet->shared && fleet->shared_due_ms <= now_ms) {
         fleet->shared_due_ms = UINT64_MAX;
         pl__fleet_enter(fleet);
@@ -238,7 +276,10 @@ static void options_keep(struct pl_fleet *fleet, const struct pl_fleet_options *
     struct pl_fleet_options *o = &fleet->options;
 
     *o = *options;
-    o->directory = text_keep(fleet, options->directory, NULL);
+    /* Absolute: processes are known by it. */
+    char *absolute = realpath(options->directory, NULL);
+    o->directory = text_keep(fleet, absolute, options->directory);
+    free(absolute);
     o->ns = text_keep(fleet, options->ns, "default");
     o->version = text_keep(fleet, options->version, "v1.34.2");
     o->prefix = text_keep(fleet, options->prefix, "demo");
@@ -299,7 +340,9 @@ static int directory_take(struct pl_fleet *fleet, struct pl_arena *arena, struct
         return pl__error(arena, err, PL_IO, "%s: another playground runs in this directory",
                          directory);
     pl__processes_end_old(fleet);
-    pl__folder_remove(etcd.ptr);
+    if (!fleet->options.keep)
+        pl__folder_remove(etcd.ptr);
+    made_find(fleet);
     return pl__folder_make(etcd.ptr, arena, err);
 }
 
@@ -317,15 +360,16 @@ static int shared_open(struct pl_fleet *fleet, struct pl_arena *arena, struct pl
     }
     if (!fleet->shared)
         return pl__error(arena, err, PL_IO, "%s", pl__error_text(&fleet->scratch, cause).ptr);
-    pl__ensemble_start(fleet->shared);
+    if (!fleet->shared->has_started)
+        pl__ensemble_start(fleet->shared);
     return 0;
 }
 
 static void etcd_find(struct pl_fleet *fleet, const char *wanted)
 {
     fleet->etcd = program_find(fleet, wanted);
-    fleet->host_next = (uint32_t)getpid() * 64 + 1;
-    fleet->client_port = fleet->etcd ? pl__etcd_port_find(fleet->host_next) : 0;
+    if (fleet->etcd)
+        pl__etcd_port_find(fleet);
     if (!fleet->etcd)
         snprintf(fleet->why_not, sizeof fleet->why_not,
                  "there is no etcd program%s%s: control planes say that their etcd is external. "
@@ -345,13 +389,13 @@ static void watch_begin(struct pl_fleet *fleet)
 {
     static const struct {
         const char *group_version, *plural;
-    } kinds[] = { { CAPI, "clusters" },
-                  { CONTROLPLANE, "kubeadmcontrolplanes" },
-                  { CAPI, "machinedeployments" },
-                  { CAPI, "machinesets" },
-                  { CAPI, "machines" } };
+    } kinds[MANAGEMENT_FEEDS] = { { CAPI, "clusters" },
+                                  { CONTROLPLANE, "kubeadmcontrolplanes" },
+                                  { CAPI, "machinedeployments" },
+                                  { CAPI, "machinesets" },
+                                  { CAPI, "machines" } };
 
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    for (size_t i = 0; i < MANAGEMENT_FEEDS; i++)
         fleet->options.api.watch(fleet->options.api.user, PL_STR(""), kinds[i].group_version,
                                  kinds[i].plural);
 }
@@ -388,11 +432,23 @@ int pl__fleet_open(struct pl_loop *loop, const struct pl_fleet_options *options,
         return -1;
     }
     *out = fleet;
+    fleet->feeds_left = fleet->options.keep ? MANAGEMENT_FEEDS : 0;
     if (fleet->shared)
         fleet->shared_due_ms = 0;
     watch_begin(fleet);
     pl__fleet_wake(fleet, pl__loop_mono_ms(loop));
     return 0;
+}
+
+void pl__fleet_told(struct pl_fleet *fleet, struct pl_str cluster)
+{
+    struct cluster *c = cluster.len ? pl__cluster_find(fleet, cluster) : NULL;
+    uint32_t *left = c ? &c->feeds_left : &fleet->feeds_left;
+
+    if ((cluster.len && !c) || *left == 0)
+        return;
+    --*left;
+    pl__fleet_wake(fleet, pl__loop_mono_ms(fleet->loop));
 }
 
 const char *pl__fleet_without_etcd(const struct pl_fleet *fleet)
@@ -498,7 +554,8 @@ void pl__fleet_free(struct pl_fleet *fleet)
     pl__processes_close(fleet);
     if (fleet->lock >= 0) {
         struct pl_str etcd = pl__str_format(&fleet->scratch, "%s/etcd", fleet->options.directory);
-        pl__folder_remove(etcd.ptr);
+        if (!fleet->options.keep)
+            pl__folder_remove(etcd.ptr);
         close(fleet->lock);
     }
     fleet->freeing = true;

@@ -81,6 +81,9 @@ struct pl_fleet_options {
     uint32_t replicas;  /* 0: 3 */
     uint32_t workers;   /* Machines of each MachineDeployment; 0: no MachineDeployment */
     bool shared_etcd;   /* one etcd for all; its Nodes are cp-1, cp-2, ... in every cluster */
+    /* Objects and etcd's data outlive the fleet, and the next one in this directory goes on with them: Machines that
+     * ran go on running, clusters that were made once are not made again. Nothing is done before pl__fleet_told(). */
+    bool keep;
     /* How long things take, milliseconds; 0: as said. */
     uint32_t boot_ms;     /* a machine to come up: 800 */
     uint32_t drain_ms;    /* a Node to be drained: 500 */
@@ -106,8 +109,12 @@ const char *pl__fleet_without_etcd(const struct pl_fleet *fleet);
  * BOOKMARK is skipped. An ERROR: the watch begins anew, told by ADDED of everything. */
 void pl__fleet_event(struct pl_fleet *fleet, struct pl_str cluster, struct pl_str line);
 
+/* With `keep`: everything was told that was there when api.watch() was called, for this cluster and one kind. Once for
+ * each. */
+void pl__fleet_told(struct pl_fleet *fleet, struct pl_str cluster);
+
 /* Ends every process (SIGTERM, after three seconds SIGKILL) and calls `done`, from the loop. etcd's data is
- * removed: it began anew anyway. Then, or in place of it when the loop has ended, free it. */
+ * removed, without `keep`. Then, or in place of it when the loop has ended, free it. */
 void pl__fleet_stop(struct pl_fleet *fleet, void (*done)(void *user), void *user);
 
 /* What still runs is killed and waited for. NULL is fine. */

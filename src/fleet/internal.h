@@ -97,6 +97,7 @@ struct member {
     bool full;       /* the alarm is raised */
     bool bad_cert;   /* its certificate is a stranger's */
     bool suspect;    /* its process has ended by itself: is it still a member? */
+    bool removed;    /* others list it no more, so it is not asked for */
 };
 
 /* A call about nobody who is still here. */
@@ -121,18 +122,22 @@ struct ensemble {
     uint64_t call_id;
     uint64_t next_call_ms;
     bool ghost_made; /* for the fault that is on now */
+    bool found; /* in the directory, of a former life: whose Machine is gone is still to be seen */
 };
 
-/* NULL with an error. It does nothing before pl__ensemble_start(). */
+/* With `keep`, the one that an earlier fleet had under this name, members, data and all. Else a new one, which
+ * does nothing before pl__ensemble_start(). NULL with an error. */
 struct ensemble *pl__ensemble_new(struct pl_fleet *fleet, const char *name, bool is_shared,
                                   struct pl_error **err);
 
 /* Starts all members that are there together, as the first ones. Who comes later joins. */
 void pl__ensemble_start(struct ensemble *e);
-void pl__ensemble_free(struct ensemble *e); /* processes end, data goes; NULL is fine */
+/* Processes end, data goes, unless the fleet stops and it is to be kept. NULL is fine. */
+void pl__ensemble_free(struct ensemble *e);
 
-/* The member of that name, made if there is room; NULL when there is none. */
+/* The member of that name, made if there is room; NULL when there is none. The other one makes none. */
 struct member *pl__ensemble_member(struct ensemble *e, const char *name);
+struct member *pl__ensemble_find(struct ensemble *e, const char *name);
 
 /* Its machine is gone, and with it process and data; whether others still list it is not asked. */
 void pl__member_abandon(struct member *m);
@@ -142,8 +147,9 @@ bool pl__member_runs(const struct member *m);
 
 /* Takes the next steps. Lowers `*due_ms` to when it wants to be called again. */
 void pl__ensemble_step(struct ensemble *e, uint64_t now_ms, uint64_t *due_ms);
-/* A port such that it and the one above are free on the loopback addresses; 0: none. */
-uint16_t pl__etcd_port_find(uint32_t host_next);
+/* Sets client_port, such that it and the one above are free on the loopback addresses, or to 0; and host_next. With
+ * `keep`, those of the last time; when they are taken, what was kept is removed: its addresses are part of it. */
+void pl__etcd_port_find(struct pl_fleet *fleet);
 void pl__ensemble_ghost(struct ensemble *e, bool wanted);
 
 /* --- processes (process.c) ------------------------------------------------------------------------------ */
@@ -162,9 +168,8 @@ struct process *pl__process_start(struct pl_fleet *fleet, char **argv, const cha
                                   struct member *member, struct pl_error **err);
 void pl__process_signal(struct process *p, int signal);
 
-/* Ends processes whose ids stand in the file of the directory, if they are still those. */
+/* Ends processes that a fleet in this directory left when it was killed. */
 void pl__processes_end_old(struct pl_fleet *fleet);
-void pl__processes_note(const struct pl_fleet *fleet); /* writes that file */
 
 /* Blocks until all have ended, a second at most: when there is no loop any more. */
 void pl__processes_kill_all(struct pl_fleet *fleet);
@@ -269,6 +274,7 @@ struct cluster {
     uint64_t hash; /* of the name */
     char name[NAME_BYTES], uid[UID_BYTES], kcp[NAME_BYTES], kcp_uid[UID_BYTES];
     uint64_t version, kcp_version;
+    uint32_t feeds_left; /* of those that tell what was kept: it is not looked at before */
     bool there, deleting, paused, kcp_there, kcp_deleting, kcp_initialized, kcp_in_progress,
         kcp_paused;
     bool kcp_external;
@@ -369,7 +375,9 @@ struct pl_fleet {
     struct cluster *buckets[CLUSTER_BUCKETS]; /* by hash */
     struct cluster **clusters;
     uint32_t cluster_count, cluster_capacity, cluster_next;
-    uint32_t made_count; /* of the first ones, whose objects are made a few a turn */
+    uint32_t made_count;  /* of the first ones, whose objects are made a few a turn */
+    uint32_t made_before; /* in a former life: they are not made again */
+    uint32_t feeds_left;  /* of the management cluster, as with a cluster's */
     struct ensemble *shared;
     uint64_t shared_due_ms;
     struct process *processes;

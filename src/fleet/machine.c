@@ -391,6 +391,17 @@ static void health_check(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 
 /* --- all of it -------------------------------------------------------------------------------------------------------- */
 
+/* After a restart. Who is about to go gets no new member. */
+static void member_meet(struct machine *m)
+{
+    struct ensemble *etcd = pl__cluster_etcd(m->cluster);
+
+    if (!etcd || m->leave == ENDS)
+        return;
+    m->member = m->deleting || etcd->is_shared ? pl__ensemble_find(etcd, m->node)
+                                               : pl__ensemble_member(etcd, m->node);
+}
+
 void pl__machine_step(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 {
     /* Pausing is for controllers: the machine itself, its kubelet and its etcd know nothing of it. */
@@ -398,6 +409,8 @@ void pl__machine_step(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 
     if (m->ended)
         return;
+    if (m->phase == MACHINE_RUNS && m->control_plane && !m->member)
+        member_meet(m);
     pl__machine_faults(m);
     if (m->phase == MACHINE_NEW && !m->deleting && !paused)
         come(m, now_ms, due_ms);

@@ -1,8 +1,9 @@
 /* Child processes. Each leads a session of its own, so that Ctrl-C on the terminal ends us and not them: they
- * are ended in an orderly way. Should we be killed, their ids stand in a file, and the next fleet in this
- * directory ends those that are still what they were. */
+ * are ended in an orderly way. Should we be killed, the next fleet in this directory ends them: it knows them by
+ * their arguments, which name the directory. */
 #include "fleet/internal.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include "loop/files.h"
 
 enum {
-    PIDS_BYTES_MAX = 1024 * 1024,
     COMMAND_BYTES_MAX = 64 * 1024,
     POLL_MS = 10,
     END_POLLS_MAX = 200,
@@ -22,34 +22,11 @@ enum {
 
 /* --- those of a playground that crashed ----------------------------------------------------------------- */
 
-static struct pl_str pids_path(const struct pl_fleet *fleet, struct pl_arena *arena)
-{
-    return pl__str_format(arena, "%s/etcd.pids", fleet->options.directory);
-}
-
-void pl__processes_note(const struct pl_fleet *fleet)
-{
-    struct pl_arena arena;
-    struct pl_buf text;
-
-    pl__arena_init(&arena, NULL, 0);
-    pl__buf_init(&text, &arena, PIDS_BYTES_MAX);
-    for (const struct process *p = fleet->processes; p; p = p->next)
-        if (!p->exited)
-            pl__buf_printf(&text, "%d\n", p->pid);
-    struct pl_str path = pids_path(fleet, &arena);
-    if (text.len == 0)
-        unlink(path.ptr);
-    else
-        pl__file_write(path.ptr, pl__buf_str(&text), &arena, NULL);
-    pl__arena_release(&arena);
-}
-
-/* A process id is used again in time: it is ours when its arguments name the directory. */
+/* Its data is below the directory, which is an absolute path: no other playground's is. */
 static bool is_ours(const struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena)
 {
     struct pl_str path = pl__str_format(arena, "/proc/%llu/cmdline", (unsigned long long)pid);
-    struct pl_str below = pl__str_format(arena, "%s/etcd/", fleet->options.directory);
+    struct pl_str below = pl__str_format(arena, "--data-dir=%s/etcd/", fleet->options.directory);
     struct pl_str command = { "", 0 };
 
     return pl__file_read(arena, path.ptr, COMMAND_BYTES_MAX, &command, NULL) == 0 &&
@@ -63,8 +40,6 @@ static void pause_ms(long ms)
 
 static void end_old(struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena)
 {
-    if (pid <= 1 || pid > INT32_MAX || !is_ours(fleet, pid, arena))
-        return;
     pl__fleet_say(fleet, "process %llu was left by a playground that crashed: ended",
                   (unsigned long long)pid);
     kill((pid_t)pid, SIGKILL);
@@ -74,19 +49,20 @@ static void end_old(struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena
 
 void pl__processes_end_old(struct pl_fleet *fleet)
 {
+    DIR *all = opendir("/proc");
     struct pl_arena arena;
-    struct pl_str text = { "", 0 };
 
+    if (!all)
+        return;
     pl__arena_init(&arena, NULL, 0);
-    pl__file_read(&arena, pids_path(fleet, &arena).ptr, PIDS_BYTES_MAX, &text, NULL);
-    for (size_t at = 0, end; at < text.len; at = end + 1) {
+    for (struct dirent *entry; (entry = readdir(all));) {
         uint64_t pid;
-        for (end = at; end < text.len && text.ptr[end] != '\n';)
-            end++;
-        if (pl__str_to_u64((struct pl_str){ text.ptr + at, end - at }, &pid))
+        pl__arena_reset(&arena);
+        if (pl__str_to_u64(pl__str(entry->d_name), &pid) && pid > 1 && pid <= INT32_MAX &&
+            is_ours(fleet, pid, &arena))
             end_old(fleet, pid, &arena);
     }
-    unlink(pids_path(fleet, &arena).ptr);
+    closedir(all);
     pl__arena_release(&arena);
 }
 
@@ -118,7 +94,6 @@ static void process_exited(uv_process_t *handle, int64_t code, int signal)
         p->member->suspect = true;
         pl__ensemble_poke(p->member->ensemble, false);
     }
-    pl__processes_note(p->fleet);
     uv_close((uv_handle_t *)handle, process_closed);
 }
 
@@ -159,7 +134,6 @@ struct process *pl__process_start(struct pl_fleet *fleet, char **argv, const cha
         return NULL;
     }
     p->pid = p->handle.pid;
-    pl__processes_note(fleet);
     return p;
 }
 
@@ -179,7 +153,6 @@ void pl__processes_kill_all(struct pl_fleet *fleet)
                 pause_ms(POLL_MS);
         }
     }
-    pl__processes_note(fleet);
 }
 
 void pl__processes_close(struct pl_fleet *fleet)

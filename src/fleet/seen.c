@@ -261,10 +261,16 @@ static void machine_see(struct cluster *c, const struct seen *s, bool gone)
     }
     if (!m && c->machine_count == MACHINES_MAX)
         return;
+    bool met = !m;
     if (!m)
         m = machine_add(c);
     if (!is_old(s, &m->version))
         machine_read(m, s);
+    /* It ran in a former life, and had its Node before anybody said so. */
+    if (met && c->fleet->options.keep && s->node.len) {
+        m->phase = MACHINE_RUNS;
+        m->node_made = true;
+    }
 }
 
 static void node_see(struct cluster *c, const struct seen *s, bool gone)

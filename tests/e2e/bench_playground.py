@@ -219,7 +219,7 @@ def measure(playground, samples, idle_s, limit_s):
     while wrong and time.monotonic() - playground.started < limit_s:
         if playground.process.poll() is not None:
             raise Wrong("the playground ended by itself")
-        time.sleep(0.5)
+        time.sleep(0.5 + playground.clusters / 1000)  # a look costs the playground a list of everything
         wrong = look(playground)
     converged, waits, pid = time.monotonic() - playground.started, prober.stop(), playground.process.pid
     if wrong:

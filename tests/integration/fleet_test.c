@@ -314,8 +314,6 @@ static void finish(bool orderly)
     CHECK(count >= 3);
     for (int i = 0; i < count; i++)
         CHECK_INT(kill(pids[i], 0), -1);
-    snprintf(path, sizeof path, "%s/etcd.pids", directory);
-    CHECK(access(path, F_OK) < 0);
     snprintf(path, sizeof path, "%s/etcd", directory);
     CHECK(folder_is_empty(path));
     fake_release(&fake);
