@@ -31,6 +31,7 @@ struct open {
     struct pl_server_call *call; /* of a watch */
     struct pl_api_watch *watch;
     struct pl_tunnel *tunnel;
+    bool nodes; /* it is a watch of Nodes */
     bool cut;
 };
 
@@ -165,12 +166,18 @@ static void watch_closed(void *user)
     open_free(o);
 }
 
-static void answer_watch(struct pl_front *f, struct pl_server_call *call, struct pl_str cluster,
+static bool is_nodes(struct pl_str path)
+{
+    return pl__str_equal(path, PL_STR("/api/v1/nodes"));
+}
+
+static void answer_watch(struct pl_front *f, struct pl_server_call *call, const struct target *t,
                          const struct pl_api_answer *a)
 {
-    struct open *o = open_new(f, cluster);
+    struct open *o = open_new(f, t->cluster);
 
     o->call = call;
+    o->nodes = is_nodes(t->path);
     o->watch = a->watch;
     pl_api_watch_own(o->watch, (struct pl_api_watch_owner){ watch_woken, o });
     pl__server_stream(call, a->status, pl__str_copy(&f->arena, a->content_type).ptr,
@@ -208,7 +215,9 @@ static void sweep(uv_timer_t *timer)
 
     for (struct open *o = f->opens, *next; o; o = next) {
         next = o->next;
-        if (gate_of(f, pl__str(o->cluster)).cut)
+        struct pl_fleet_gate gate = gate_of(f, pl__str(o->cluster));
+        /* Kubernetes lets a watch go on that it would refuse now. Here nobody wants to wait for its end. */
+        if (gate.cut || (gate.nodes_forbidden && o->nodes))
             open_cut(o);
     }
 }
@@ -264,9 +273,9 @@ static void portforward(struct pl_front *f, struct pl_server_call *call, const s
         answer(f, call, &a);
         return;
     }
-    if (options.port == 0)
+    if (pl__tunnel_wanted(call, &why) && options.port == 0)
         why = "query parameter \"ports\" must be one port";
-    if (why || !pl__tunnel_wanted(call, &why)) {
+    if (why) {
         fail(f, call, 400, "BadRequest", pl__str(why));
         return;
     }
@@ -311,7 +320,7 @@ static void forward(struct pl_front *f, struct pl_server_call *call, const struc
     }
     pl_apiserver_handle(f->options.api, &request, pl__loop_wall_ms(), &f->arena, &a);
     if (a.watch)
-        answer_watch(f, call, t->cluster, &a);
+        answer_watch(f, call, t, &a);
     else
         answer(f, call, &a);
 }
@@ -363,12 +372,15 @@ static void serve(struct pl_front *f, struct pl_server_call *call, const char *m
         fail(f, call, 404, "NotFound", PL_STR("there is no such cluster"));
     else if (is_health(t.path))
         health(call, t.query);
-    else if (gate_of(f, t.cluster).nodes_forbidden &&
-             pl__str_equal(t.path, PL_STR("/api/v1/nodes")))
+    else if (gate_of(f, t.cluster).nodes_forbidden && is_nodes(t.path))
         fail(f, call, 403, "Forbidden",
              PL_STR(
                  "nodes is forbidden: User \"system:anonymous\" cannot list resource \"nodes\" in "
                  "API group \"\" at the cluster scope"));
+    else if (is_portforward(t.path, &ns, &pod) && strcmp(method, "GET") != 0 &&
+             strcmp(method, "POST") != 0)
+        fail(f, call, 405, "MethodNotAllowed",
+             PL_STR("the server does not allow this method on the requested resource"));
     else if (is_portforward(t.path, &ns, &pod))
         portforward(f, call, &t, ns, pod);
     else

@@ -15,7 +15,12 @@ enum {
     POD_BYTES_MAX = 256 * 1024, /* wait for the pod: more is not read from the client */
     KEY_BYTES_MAX = 80,
     REFUSAL_BYTES_MAX = 256,
+    LINGER_MS = 2000, /* for the client to take the last words */
 };
+
+#define ONLY_V4                                                                                 \
+    "port-forward is served by WebSocket with " UPGRADE_PROTOCOL " only; kubectl speaks SPDY, " \
+    "and has to be done without here"
 
 struct pl_tunnel {
     struct pl_loop *loop;
@@ -31,7 +36,7 @@ struct pl_tunnel {
     uv_write_t write;
     char *writing; /* what uv_write() has; NULL: nothing is under way */
     int holds;     /* handles that are not closed yet, and HTTP until it has let go */
-    bool connected, reading, ended, finished;
+    bool connected, reading, ended, lingering, finished;
     char chunk[CHUNK_BYTES];
 };
 
@@ -179,7 +184,7 @@ static int client_read(struct pl_tunnel *t)
         return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? 0 : -1;
     if (got == 0)
         return -1;
-    if (pl__portserve_receive(t->proto, t->chunk, (size_t)got) < 0)
+    if (!t->ended && pl__portserve_receive(t->proto, t->chunk, (size_t)got) < 0)
         t->ended = true;
     return 0;
 }
@@ -201,7 +206,7 @@ static void client_watch(struct pl_tunnel *t)
     const uint8_t *bytes;
     int events = 0;
 
-    if (!t->ended && pl__portserve_read(t->proto, &bytes) < POD_BYTES_MAX)
+    if (t->ended || pl__portserve_read(t->proto, &bytes) < POD_BYTES_MAX)
         events |= UV_READABLE;
     if (pl__portserve_send(t->proto, &bytes) > 0)
         events |= UV_WRITABLE;
@@ -211,18 +216,52 @@ static void client_watch(struct pl_tunnel *t)
         uv_poll_stop(&t->client);
 }
 
-/* What can be moved is, and then it waits for what cannot. */
-static void pump(struct pl_tunnel *t)
+static void linger_over(uv_timer_t *timer)
+{
+    finish(timer->data);
+}
+
+/* By TLS the descriptor leads to libmicrohttpd, not to the client. */
+static bool is_direct(const struct pl_tunnel *t)
+{
+    struct sockaddr_storage address;
+    socklen_t len = sizeof address;
+
+    return getsockname(t->fd, (struct sockaddr *)&address, &len) == 0 &&
+           address.ss_family != AF_UNIX;
+}
+
+/* It has ended: what waits is sent, and what still comes is thrown away until the client has left, for a while.
+ * Closed at once, with bytes of the client on their way, the kernel would take back what was sent: why it
+ * ended. */
+static void linger(struct pl_tunnel *t)
 {
     const uint8_t *bytes;
 
+    if (!t->lingering)
+        uv_timer_start(&t->delay, linger_over, LINGER_MS, 0);
+    t->lingering = true;
+    if (pl__portserve_send(t->proto, &bytes) > 0)
+        return;
+    if (!is_direct(t))
+        finish(t);
+    else
+        (void)shutdown(t->fd, SHUT_WR);
+}
+
+/* What can be moved is, and then it waits for what cannot. */
+static void pump(struct pl_tunnel *t)
+{
     pod_write(t);
     pod_listen(t);
-    if (client_send(t) < 0 || (t->ended && pl__portserve_send(t->proto, &bytes) == 0)) {
+    if (client_send(t) < 0) {
         finish(t);
         return;
     }
-    client_watch(t);
+    if (t->ended)
+        linger(t);
+    if (!t->finished)
+        client_watch(t);
 }
 
 /* --- its beginning -------------------------------------------------------------------------------------- */
@@ -240,7 +279,7 @@ static void pod_connected(uv_connect_t *request, int status)
 {
     struct pl_tunnel *t = request->data;
 
-    if (t->finished)
+    if (t->finished || t->ended)
         return;
     if (status < 0) {
         refuse(t, uv_strerror(status));
@@ -332,8 +371,12 @@ bool pl__tunnel_wanted(const struct pl_server_call *call, const char **why)
 {
     const char *key = pl__server_header(call, "Sec-WebSocket-Key");
 
-    if (!header_is(call, "Upgrade", "websocket") || !header_has(call, "Connection", "upgrade")) {
+    if (!pl__server_header(call, "Upgrade") || !header_has(call, "Connection", "upgrade")) {
         *why = "Upgrade request required";
+        return false;
+    }
+    if (!header_is(call, "Upgrade", "websocket")) {
+        *why = ONLY_V4;
         return false;
     }
     if (!header_is(call, "Sec-WebSocket-Version", "13") || !key || strlen(key) > KEY_BYTES_MAX) {
@@ -341,7 +384,7 @@ bool pl__tunnel_wanted(const struct pl_server_call *call, const char **why)
         return false;
     }
     if (!header_has(call, "Sec-WebSocket-Protocol", UPGRADE_PROTOCOL)) {
-        *why = "only " UPGRADE_PROTOCOL " is spoken here";
+        *why = ONLY_V4;
         return false;
     }
     return true;

@@ -536,7 +536,17 @@ static void test_tunnel(void)
     say(fd, UPGRADE V4);
     CHECK_HAS(hear(fd, NULL), "to pod: no route to host");
     close(fd);
+    run_for(20);
     CHECK_INT(forward.closed_count, 4);
+    CASE("it ends, and the client does not go");
+    fd = dial(pl__server_port(server));
+    say(fd, UPGRADE V4);
+    hear(fd, NULL);
+    run_for(500);
+    CHECK_INT(forward.closed_count, 4);
+    run_for(2000);
+    CHECK_INT(forward.closed_count, 5);
+    close(fd);
 }
 
 static void test_closing(void)
