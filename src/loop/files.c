@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -73,24 +74,39 @@ int pl__folder_make(const char *path, struct pl_arena *arena, struct pl_error **
     return 0;
 }
 
+static int write_all(int fd, struct pl_str bytes)
+{
+    for (size_t done = 0; done < bytes.len;) {
+        ssize_t wrote = write(fd, bytes.ptr + done, bytes.len - done);
+        if (wrote < 0 && errno != EINTR)
+            return -1;
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    return 0;
+}
+
 int pl__file_write(const char *path, struct pl_str bytes, struct pl_arena *arena,
                    struct pl_error **err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    size_t done = 0;
+    const char *made = pl__str_format(arena, "%s.new", path).ptr;
 
-    while (fd >= 0 && done < bytes.len) {
-        ssize_t wrote = write(fd, bytes.ptr + done, bytes.len - done);
-        if (wrote < 0 && errno != EINTR)
-            break;
-        done += wrote > 0 ? (size_t)wrote : 0;
+    (void)unlink(made); /* of somebody who was stopped here, or a link laid out for us */
+    int fd = open(made, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return fail_errno(arena, err, path, errno);
+    int result = write_all(fd, bytes), reason = errno;
+    if (close(fd) < 0 && result == 0) {
+        result = -1;
+        reason = errno;
     }
-    int reason = errno;
-    if (fd >= 0)
-        close(fd);
-    if (fd < 0 || done < bytes.len)
-        return fail_errno(arena, err, path, reason);
-    return 0;
+    if (result == 0 && rename(made, path) < 0) {
+        result = -1;
+        reason = errno;
+    }
+    if (result == 0)
+        return 0;
+    (void)unlink(made);
+    return fail_errno(arena, err, path, reason);
 }
 
 /* Links are not followed: it goes nowhere but down. */

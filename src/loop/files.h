@@ -9,7 +9,8 @@
 int pl__file_read(struct pl_arena *arena, const char *path, size_t bytes_max, struct pl_str *bytes,
                   struct pl_error **err);
 
-/* Writes all of it in the place of what was there; new files are for us alone (0600). 0, or -1. */
+/* Puts a file for us alone (0600) in the place of what was there, at once: who reads meanwhile has the old one or
+ * the new one, whole. `arena` is used also without an error. 0, or -1. */
 int pl__file_write(const char *path, struct pl_str bytes, struct pl_arena *arena,
                    struct pl_error **err);
 
