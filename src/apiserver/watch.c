@@ -5,9 +5,14 @@
 
 #include "apiserver/shape.h"
 
-/* Of the initial list, how many are read in one go; and how many revisions that do not concern the watch are
- * passed over before others get their turn. */
-enum { PORTION = 32, SKIPS_MAX = 256, OWN_ARENA_BYTES = 512 };
+enum {
+    PORTION = 32,               /* objects of the initial list that are read in one go */
+    PORTION_FIRST = 4,          /* until it is known how large they are */
+    PORTION_BYTES = 256 * 1024, /* and an object: all that a client costs that does not read */
+    SKIPS_MAX = 256, /* revisions of no concern that are passed over before others get their turn */
+    OWN_ARENA_BYTES = 512,
+    STEP_MS = 100,
+};
 
 enum phase {
     PHASE_INITIAL, /* what is there, as ADDED */
@@ -32,9 +37,11 @@ struct pl_api_watch {
     bool sync_bookmark;
     enum phase phase;
     struct pl_store_list initial;
-    uint64_t cursor;   /* all up to here was told, or is of no concern */
-    bool caught_up;    /* nothing of its kind is behind the cursor */
-    int64_t end_at_ms; /* timeoutSeconds */
+    struct pl_arena place; /* where the initial list goes on: the names */
+    int portion;           /* of the initial list, in objects */
+    uint64_t cursor;       /* all up to here was told, or is of no concern */
+    bool caught_up;        /* nothing of its kind is behind the cursor */
+    int64_t end_at_ms;     /* timeoutSeconds */
     int64_t bookmark_at_ms;
     struct pl_api_watch_owner owner;
     struct pl_bytequeue pending; /* one portion, read in part */
@@ -101,6 +108,8 @@ int pl__watch_open(struct call *c)
     struct pl_api_watch *w = calloc(1, sizeof *w);
     assert(w);
     pl__arena_init(&w->own, NULL, OWN_ARENA_BYTES);
+    pl__arena_init(&w->place, NULL, OWN_ARENA_BYTES);
+    w->portion = PORTION_FIRST;
     pl__bytequeue_init(&w->pending, SIZE_MAX / 2);
     w->s = s;
     w->cluster = c->cluster;
@@ -157,6 +166,7 @@ void pl_api_watch_close(struct pl_api_watch *w)
     detach(w);
     pl__bytequeue_release(&w->pending);
     pl__arena_release(&w->own);
+    pl__arena_release(&w->place);
     free(w);
 }
 
@@ -276,6 +286,17 @@ static bool matches(const struct pl_api_watch *w, const struct pl_tree *object)
     return pl__selector_matches(&w->labels, &w->fields, object);
 }
 
+/* Reads as many objects next time as are about PORTION_BYTES. */
+static void portion_fit(struct pl_api_watch *w, const struct pl_store_row *rows, int count)
+{
+    size_t bytes = 1;
+
+    for (int i = 0; i < count; i++)
+        bytes += rows[i].object.len;
+    size_t fit = (size_t)count * PORTION_BYTES / bytes;
+    w->portion = fit < 1 ? 1 : fit < PORTION ? (int)fit : PORTION;
+}
+
 static void queue_initial(struct pl_api_watch *w, int64_t now_ms)
 {
     struct pl_store_row *rows = PL_NEW(&w->s->scratch, struct pl_store_row, PORTION);
@@ -284,24 +305,27 @@ static void queue_initial(struct pl_api_watch *w, int64_t now_ms)
         queue_expired(w); /* so slow that what it was told is forgotten */
         return;
     }
-    int count = pl__api_store_list(w->s->store, &w->s->scratch, &w->initial, rows, PORTION);
+    int count = pl__api_store_list(w->s->store, &w->s->scratch, &w->initial, rows, w->portion);
     if (count < 0) {
         queue_failure(w);
         return;
     }
-    for (int i = 0; i < count; i++) {
-        struct pl_tree *object =
-            selects(w) ? pl__read_row(&w->s->scratch, w->shown, &rows[i]) : NULL;
+    int used = 0;
+    for (; used < count && w->pending.len < PORTION_BYTES; used++) {
+        const struct pl_store_row *row = &rows[used];
+        struct pl_tree *object = selects(w) ? pl__read_row(&w->s->scratch, w->shown, row) : NULL;
         if (!object || matches(w, object))
-            queue_row(w, "ADDED", &rows[i], object, now_ms);
+            queue_row(w, "ADDED", row, object, now_ms);
     }
-    if (count < PORTION) {
+    pl__arena_reset(&w->place);
+    if (used == count && count < w->portion) {
+        pl__arena_release(&w->place);
         w->phase = w->sync_bookmark ? PHASE_SYNCED : PHASE_LIVE;
         return;
     }
-    /* The place to go on from outlives the scratch memory: these are names of bounded length. */
-    w->initial.after_ns = pl__str_copy(&w->own, rows[count - 1].key.ns);
-    w->initial.after_name = pl__str_copy(&w->own, rows[count - 1].key.name);
+    w->initial.after_ns = pl__str_copy(&w->place, rows[used - 1].key.ns);
+    w->initial.after_name = pl__str_copy(&w->place, rows[used - 1].key.name);
+    portion_fit(w, rows, count);
 }
 
 /* Old content with the version of the revision that ended it. */
@@ -479,4 +503,7 @@ void pl__watch_step(struct pl_apiserver *s, int64_t now_ms)
             s->next_watch_ms = due < s->next_watch_ms ? due : s->next_watch_ms;
         }
     }
+    /* Of thousands of watches one is always due soon, and nobody minds a bookmark that is a little late. */
+    if (s->next_watch_ms < now_ms + STEP_MS)
+        s->next_watch_ms = now_ms + STEP_MS;
 }
