@@ -93,7 +93,7 @@ static void ask(enum pl_etcd_call call, uint64_t id, const char *cluster, const 
     struct fake_object *o;
 
     for (size_t i = 0; count < 8 && (o = fake_nth(&fake, cluster, "nodes", i)); i++) {
-        struct tree *addresses = tree_at(o->tree, "status", "addresses", NULL);
+        struct pl_tree *addresses = tree_at(o->tree, "status", "addresses", NULL);
         if (but && pl__str_equal(o->name, pl__str(but)))
             continue;
         endpoints[count++] = (struct pl_etcd_endpoint){

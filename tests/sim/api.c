@@ -47,7 +47,7 @@ bool object_deleting(const struct object *o)
     return tree_at(o->tree, "metadata", "deletionTimestamp", NULL) != NULL;
 }
 
-static struct tree *finalizers_of(const struct object *o)
+static struct pl_tree *finalizers_of(const struct object *o)
 {
     return tree_at(o->tree, "metadata", "finalizers", NULL);
 }
@@ -58,10 +58,10 @@ static void history_add(struct object *o, const char *type)
     struct pl_buf b;
 
     o->version = ++s->version;
-    tree_set(&s->sim->arena, tree_get(o->tree, "metadata"), PL_STR("resourceVersion"),
-             tree_format(&s->sim->arena, "\"%" PRIu64 "\"", o->version));
+    pl__tree_set(tree_get(o->tree, "metadata"), PL_STR("resourceVersion"),
+                 tree_format(&s->sim->arena, "\"%" PRIu64 "\"", o->version));
     pl__buf_init(&b, &s->sim->arena, SIZE_MAX);
-    tree_render(&b, o->tree);
+    pl__tree_write(&b, o->tree);
     o->text = pl__buf_str(&b);
     if (s->change_count == s->change_capacity) {
         size_t capacity = s->change_capacity ? 2 * s->change_capacity : 256;
@@ -78,27 +78,27 @@ static void history_add(struct object *o, const char *type)
 }
 
 struct object *object_create(struct server *s, enum kind kind, struct pl_str name,
-                             struct tree *tree)
+                             struct pl_tree *tree)
 {
     struct pl_arena *a = &s->sim->arena;
     struct object *o = PL_NEW(a, struct object, 1), **at = &s->objects[kind];
-    struct tree *meta = tree_make(a, tree, "metadata");
+    struct pl_tree *meta = pl__tree_make(a, tree, PL_STR("metadata"));
 
     o->server = s;
     o->kind = kind;
     o->name = pl__str_copy(a, name);
     o->uid = pl__str_format(a, "u%" PRIu64, ++s->sim->uid_serial);
     o->tree = tree;
-    tree_set(a, tree, PL_STR("apiVersion"), tree_string(a, api_version(a, kind)));
-    tree_set(a, tree, PL_STR("kind"), tree_string(a, pl__str(kinds[kind].name)));
-    tree_set(a, meta, PL_STR("name"), tree_string(a, name));
+    pl__tree_set(tree, PL_STR("apiVersion"), pl__tree_str(a, api_version(a, kind)));
+    pl__tree_set(tree, PL_STR("kind"), pl__tree_str(a, pl__str(kinds[kind].name)));
+    pl__tree_set(meta, PL_STR("name"), pl__tree_str(a, name));
     if (!kinds[kind].cluster_scoped && !tree_get(meta, "namespace"))
-        tree_set(a, meta, PL_STR("namespace"), tree_string(a, PL_STR(NAMESPACE)));
-    tree_set(a, meta, PL_STR("uid"), tree_string(a, o->uid));
-    tree_set(a, meta, PL_STR("generation"), tree_format(a, "1"));
+        pl__tree_set(meta, PL_STR("namespace"), pl__tree_str(a, PL_STR(NAMESPACE)));
+    pl__tree_set(meta, PL_STR("uid"), pl__tree_str(a, o->uid));
+    pl__tree_set(meta, PL_STR("generation"), tree_format(a, "1"));
     if (!tree_get(meta, "creationTimestamp"))
-        tree_set(a, meta, PL_STR("creationTimestamp"),
-                 tree_string(a, sim_time_text(s->sim, s->sim->now.wall_ms)));
+        pl__tree_set(meta, PL_STR("creationTimestamp"),
+                     pl__tree_str(a, sim_time_text(s->sim, s->sim->now.wall_ms)));
     /* In the order of creation: lists are served in it. */
     while (*at)
         at = &(*at)->next;
@@ -125,7 +125,7 @@ static void object_end(struct object *o)
 
 void object_commit(struct object *o)
 {
-    if (object_deleting(o) && tree_count(finalizers_of(o)) == 0)
+    if (object_deleting(o) && pl__tree_count(finalizers_of(o)) == 0)
         object_end(o);
     else
         history_add(o, "MODIFIED");
@@ -135,15 +135,14 @@ void object_delete(struct object *o)
 {
     struct sim *sim = o->server->sim;
 
-    if (tree_count(finalizers_of(o)) == 0) {
+    if (pl__tree_count(finalizers_of(o)) == 0) {
         object_end(o);
     } else if (!object_deleting(o)) {
-        struct tree *meta = tree_get(o->tree, "metadata");
-        tree_set(&sim->arena, meta, PL_STR("deletionTimestamp"),
-                 tree_string(&sim->arena, sim_time_text(sim, sim->now.wall_ms)));
+        struct pl_tree *meta = tree_get(o->tree, "metadata");
+        pl__tree_set(meta, PL_STR("deletionTimestamp"),
+                     pl__tree_str(&sim->arena, sim_time_text(sim, sim->now.wall_ms)));
         int64_t generation = tree_int(tree_get(meta, "generation"), 1) + 1;
-        tree_set(&sim->arena, meta, PL_STR("generation"),
-                 tree_format(&sim->arena, "%" PRId64, generation));
+        pl__tree_set(meta, PL_STR("generation"), tree_format(&sim->arena, "%" PRId64, generation));
         if (o->machine)
             o->machine->deleting_ms = sim->now.mono_ms;
         history_add(o, "MODIFIED");
@@ -152,26 +151,26 @@ void object_delete(struct object *o)
 
 /* --- conditions -------------------------------------------------------------------------------------- */
 
-static struct tree *conditions_of(struct object *o)
+static struct pl_tree *conditions_of(struct object *o)
 {
     struct pl_arena *a = &o->server->sim->arena;
-    struct tree *status = tree_make(a, o->tree, "status");
+    struct pl_tree *status = pl__tree_make(a, o->tree, PL_STR("status"));
 
     if (!tree_get(status, "conditions"))
-        tree_set(a, status, PL_STR("conditions"), tree_format(a, "[]"));
+        pl__tree_set(status, PL_STR("conditions"), tree_format(a, "[]"));
     return tree_get(status, "conditions");
 }
 
-static struct tree *condition_in(const struct tree *list, struct pl_str type)
+static struct pl_tree *condition_in(const struct pl_tree *list, struct pl_str type)
 {
-    for (struct tree *c = list ? list->first : NULL; c; c = c->next) {
+    for (struct pl_tree *c = list ? list->first : NULL; c; c = c->next) {
         if (pl__str_equal(tree_text(tree_get(c, "type")), type))
             return c;
     }
     return NULL;
 }
 
-struct tree *condition_find(const struct object *o, const char *type)
+struct pl_tree *condition_find(const struct object *o, const char *type)
 {
     return condition_in(tree_at(o->tree, "status", "conditions", NULL), pl__str(type));
 }
@@ -194,7 +193,7 @@ bool condition_set(struct object *o, const char *type, const char *status, const
 {
     struct sim *sim = o->server->sim;
     struct pl_arena *a = &sim->arena;
-    struct tree *list = conditions_of(o), *c = condition_in(list, pl__str(type));
+    struct pl_tree *list = conditions_of(o), *c = condition_in(list, pl__str(type));
 
     if (c && tree_is(tree_get(c, "status"), status) && tree_is(tree_get(c, "reason"), reason) &&
         tree_is(tree_get(c, "message"), message))
@@ -203,15 +202,15 @@ bool condition_set(struct object *o, const char *type, const char *status, const
     *owned = (struct owned){ .type = owned->type, .others = true, .others_whole = true };
     if (!c) {
         c = tree_format(a, "{}");
-        tree_set(a, c, PL_STR("type"), tree_string(a, pl__str(type)));
-        tree_append(list, c);
+        pl__tree_set(c, PL_STR("type"), pl__tree_str(a, pl__str(type)));
+        pl__tree_append(list, c);
     }
     if (!tree_is(tree_get(c, "status"), status))
-        tree_set(a, c, PL_STR("lastTransitionTime"),
-                 tree_string(a, sim_time_text(sim, sim->now.wall_ms)));
-    tree_set(a, c, PL_STR("status"), tree_string(a, pl__str(status)));
-    tree_set(a, c, PL_STR("reason"), tree_string(a, pl__str(reason)));
-    tree_set(a, c, PL_STR("message"), tree_string(a, pl__str(message)));
+        pl__tree_set(c, PL_STR("lastTransitionTime"),
+                     pl__tree_str(a, sim_time_text(sim, sim->now.wall_ms)));
+    pl__tree_set(c, PL_STR("status"), pl__tree_str(a, pl__str(status)));
+    pl__tree_set(c, PL_STR("reason"), pl__tree_str(a, pl__str(reason)));
+    pl__tree_set(c, PL_STR("message"), pl__tree_str(a, pl__str(message)));
     return true;
 }
 
@@ -436,12 +435,23 @@ void api_compact(struct server *s, bool running)
 
 /* --- writing ----------------------------------------------------------------------------------------- */
 
+/* True when it was there. */
+static bool condition_take(struct pl_tree *list, struct pl_str type)
+{
+    size_t index = 0;
+
+    for (const struct pl_tree *c = list->first; c; c = c->next, index++)
+        if (pl__str_equal(tree_text(tree_get(c, "type")), type))
+            return pl__tree_take(list, index) != NULL;
+    return false;
+}
+
 /* Server-Side Apply by us, with force, of status.conditions: a map by type. */
-static void apply_serve(struct call *call, struct object *o, const struct tree *body)
+static void apply_serve(struct call *call, struct object *o, const struct pl_tree *body)
 {
     struct pl_arena *a = &o->server->sim->arena;
-    const struct tree *wanted = tree_at(body, "status", "conditions", NULL);
-    struct tree *list = conditions_of(o);
+    const struct pl_tree *wanted = tree_at(body, "status", "conditions", NULL);
+    struct pl_tree *list = conditions_of(o);
     bool changed = false;
 
     check_applied(call, o, body);
@@ -459,24 +469,19 @@ static void apply_serve(struct call *call, struct object *o, const struct tree *
         if (!owned->ours || condition_in(wanted, owned->type))
             continue;
         owned->ours = false;
-        for (struct tree **at = &list->first; *at && !owned->others; at = &(*at)->next) {
-            if (pl__str_equal(tree_text(tree_get(*at, "type")), owned->type)) {
-                *at = (*at)->next;
-                changed = true;
-                break;
-            }
-        }
+        if (!owned->others)
+            changed |= condition_take(list, owned->type);
     }
-    for (const struct tree *w = wanted ? wanted->first : NULL; w; w = w->next) {
+    for (const struct pl_tree *w = wanted ? wanted->first : NULL; w; w = w->next) {
         struct pl_str type = tree_text(tree_get(w, "type"));
         struct owned *owned = owned_of(o, type);
-        struct tree *c = condition_in(list, type);
+        struct pl_tree *c = condition_in(list, type);
         owned->ours = true;
         if (!c) {
-            tree_append(list, tree_copy(a, w));
+            pl__tree_append(list, pl__tree_copy(a, w));
             changed = true;
-        } else if (!tree_equal(c, w)) {
-            tree_merge(a, c, w);
+        } else if (!pl__tree_equal(c, w)) {
+            pl__patch_merge(a, c, w);
             owned->others_whole = false;
             changed = true;
         }
@@ -486,7 +491,7 @@ static void apply_serve(struct call *call, struct object *o, const struct tree *
     answer(call, 200, o->text);
 }
 
-static bool conflicts(struct call *call, const struct object *o, const struct tree *meta)
+static bool conflicts(struct call *call, const struct object *o, const struct pl_tree *meta)
 {
     struct pl_str version = tree_text(tree_get(meta, "resourceVersion"));
     struct pl_str uid = tree_text(tree_get(meta, "uid"));
@@ -509,30 +514,31 @@ static void owners_forget(struct object *o)
     }
 }
 
-static void patch_serve(struct call *call, struct object *o, const struct tree *body)
+static void patch_serve(struct call *call, struct object *o, const struct pl_tree *body)
 {
     struct sim *sim = o->server->sim;
-    struct tree *after = tree_copy(&sim->arena, o->tree);
+    struct pl_tree *after = pl__tree_copy(&sim->arena, o->tree);
     bool json_patch = strcmp(call->content_type, "application/json-patch+json") == 0;
 
     if (json_patch) {
-        int result = tree_patch(&sim->arena, &after, body);
-        if (result < 0) {
-            answer_status(call, result == -1 ? 400 : 422, "Invalid",
+        struct pl_str why;
+        enum pl_patch_result result = pl__patch_json(&sim->arena, &after, body, &why);
+        if (result != PATCH_DONE) {
+            answer_status(call, result == PATCH_FAILED ? 422 : 400, "Invalid",
                           "the server rejected our request due to an error in our request");
             return;
         }
     } else if (strcmp(call->content_type, "application/merge-patch+json") == 0) {
         if (conflicts(call, o, tree_get(body, "metadata")))
             return;
-        after = tree_merge(&sim->arena, after, body);
+        after = pl__patch_merge(&sim->arena, after, body);
     } else {
         answer_status(call, 415, "UnsupportedMediaType",
                       "the body of the request was in an unknown format");
         return;
     }
     check_patched(call, o, o->tree, after);
-    if (!tree_equal(o->tree, after)) {
+    if (!pl__tree_equal(o->tree, after)) {
         o->tree = after;
         owners_forget(o);
         object_commit(o);
@@ -540,18 +546,18 @@ static void patch_serve(struct call *call, struct object *o, const struct tree *
     answer(call, 200, o->text);
 }
 
-static void put_serve(struct call *call, struct object *o, struct tree *body)
+static void put_serve(struct call *call, struct object *o, struct pl_tree *body)
 {
     struct sim *sim = o->server->sim;
 
     if (conflicts(call, o, tree_get(body, "metadata")))
         return;
-    tree_set(&sim->arena, o->tree, PL_STR("spec"), tree_copy(&sim->arena, tree_get(body, "spec")));
+    pl__tree_set(o->tree, PL_STR("spec"), pl__tree_copy(&sim->arena, tree_get(body, "spec")));
     object_commit(o);
     answer(call, 200, o->text);
 }
 
-static void post_serve(struct call *call, enum kind kind, struct tree *body)
+static void post_serve(struct call *call, enum kind kind, struct pl_tree *body)
 {
     struct pl_str name = tree_text(tree_at(body, "metadata", "name", NULL));
 
@@ -563,7 +569,7 @@ static void post_serve(struct call *call, enum kind kind, struct tree *body)
     answer(call, 201, object_create(call->server, kind, name, body)->text);
 }
 
-static void delete_serve(struct call *call, struct object *o, const struct tree *options)
+static void delete_serve(struct call *call, struct object *o, const struct pl_tree *options)
 {
     if (conflicts(call, o, tree_get(options, "preconditions")))
         return;
@@ -580,7 +586,8 @@ static bool is(const char *method, const char *name)
 static void write_serve(struct call *call, const struct route *r)
 {
     struct sim *sim = call->server->sim;
-    struct tree *body = tree_parse(&sim->arena, call->body.len ? call->body : PL_STR("{}"));
+    struct pl_tree *body =
+        pl__tree_read(&sim->arena, call->body.len ? call->body : PL_STR("{}"), NULL);
     struct object *o = object_find(call->server, (enum kind)r->kind, r->name);
 
     if (!body) {

@@ -18,19 +18,19 @@ enum { GIVE_UP_MS = 10 * 60 * 1000 - 2000 };
 
 /* --- what is on objects ------------------------------------------------------------------------------ */
 
-static struct pl_str annotation(const struct tree *object, const char *name)
+static struct pl_str annotation(const struct pl_tree *object, const char *name)
 {
     return tree_text(tree_at(object, "metadata", "annotations", name, NULL));
 }
 
-static bool has_annotation(const struct tree *object, const char *name)
+static bool has_annotation(const struct pl_tree *object, const char *name)
 {
     return tree_at(object, "metadata", "annotations", name, NULL) != NULL;
 }
 
 static bool has_reason(const struct object *o, const char *type, const char *reason)
 {
-    const struct tree *c = condition_find(o, type);
+    const struct pl_tree *c = condition_find(o, type);
 
     return c && tree_is(tree_get(c, "reason"), reason);
 }
@@ -44,7 +44,7 @@ struct record {
 
 static struct record record_read(struct sim *sim, struct pl_str text)
 {
-    struct tree *t = text.len ? tree_parse(&sim->arena, text) : NULL;
+    struct pl_tree *t = text.len ? pl__tree_read(&sim->arena, text, NULL) : NULL;
     struct record r = { .there = t != NULL,
                         .machine = tree_text(tree_get(t, "machine")),
                         .retries = tree_int(tree_get(t, "retryCount"), -1) };
@@ -170,7 +170,7 @@ static bool is_our_condition(enum kind kind, struct pl_str type)
  * that has just started, or a Cluster that was paused, has as long again. */
 enum { CLAIM_MS = (300 + 180) * 1000 };
 
-static void check_claim(struct call *call, const struct object *o, const struct tree *condition)
+static void check_claim(struct call *call, const struct object *o, const struct pl_tree *condition)
 {
     struct sim *sim = o->server->sim;
     const struct cluster *cl = cluster_of_object(sim, o);
@@ -191,22 +191,22 @@ static void check_claim(struct call *call, const struct object *o, const struct 
                      (call->sent_ms - since) / 1000);
 }
 
-void check_applied(struct call *call, struct object *o, const struct tree *body)
+void check_applied(struct call *call, struct object *o, const struct pl_tree *body)
 {
     struct sim *sim = o->server->sim;
-    const struct tree *list = tree_at(body, "status", "conditions", NULL);
-    bool only_conditions = tree_count(tree_get(body, "status")) == 1;
+    const struct pl_tree *list = tree_at(body, "status", "conditions", NULL);
+    bool only_conditions = pl__tree_count(tree_get(body, "status")) == 1;
 
-    for (const struct tree *t = body->first; t; t = t->next)
+    for (const struct pl_tree *t = body->first; t; t = t->next)
         only_conditions &=
             pl__str_equal(t->key, PL_STR("apiVersion")) || pl__str_equal(t->key, PL_STR("kind")) ||
             pl__str_equal(t->key, PL_STR("metadata")) || pl__str_equal(t->key, PL_STR("status"));
-    for (const struct tree *t = tree_at(body, "metadata", NULL)->first; t; t = t->next)
+    for (const struct pl_tree *t = tree_at(body, "metadata", NULL)->first; t; t = t->next)
         only_conditions &= pl__str_equal(t->key, PL_STR("name")) ||
                            pl__str_equal(t->key, PL_STR("namespace")) ||
                            pl__str_equal(t->key, PL_STR("uid")) ||
                            pl__str_equal(t->key, PL_STR("resourceVersion"));
-    for (const struct tree *c = list ? list->first : NULL; c; c = c->next) {
+    for (const struct pl_tree *c = list ? list->first : NULL; c; c = c->next) {
         only_conditions &= is_our_condition(o->kind, tree_text(tree_get(c, "type")));
         check_claim(call, o, c);
     }
@@ -304,14 +304,15 @@ static void check_finalizer_dropped(struct sim *sim, struct cluster *cl, const s
 }
 
 /* Our finalizer, and no other, is gone; or nothing changed. */
-static bool finalizers_kept(const struct tree *before, const struct tree *after, bool *ours_dropped)
+static bool finalizers_kept(const struct pl_tree *before, const struct pl_tree *after,
+                            bool *ours_dropped)
 {
-    const struct tree *x = tree_at(before, "metadata", "finalizers", NULL);
-    const struct tree *y = tree_at(after, "metadata", "finalizers", NULL);
-    const struct tree *b = y ? y->first : NULL;
+    const struct pl_tree *x = tree_at(before, "metadata", "finalizers", NULL);
+    const struct pl_tree *y = tree_at(after, "metadata", "finalizers", NULL);
+    const struct pl_tree *b = y ? y->first : NULL;
 
-    for (const struct tree *a = x ? x->first : NULL; a; a = a->next) {
-        if (b && tree_equal(a, b))
+    for (const struct pl_tree *a = x ? x->first : NULL; a; a = a->next) {
+        if (b && pl__tree_equal(a, b))
             b = b->next;
         else if (tree_is(a, KCP_FINALIZER))
             *ours_dropped = true;
@@ -322,7 +323,7 @@ static bool finalizers_kept(const struct tree *before, const struct tree *after,
 }
 
 static void check_annotation(struct call *call, struct object *o, struct pl_str key,
-                             const struct tree *before, const struct tree *after)
+                             const struct pl_tree *before, const struct pl_tree *after)
 {
     struct sim *sim = o->server->sim;
     struct cluster *cl = cluster_of_object(sim, o);
@@ -340,55 +341,57 @@ static void check_annotation(struct call *call, struct object *o, struct pl_str 
     }
 }
 
-static void check_annotations(struct call *call, struct object *o, const struct tree *before,
-                              const struct tree *after)
+static void check_annotations(struct call *call, struct object *o, const struct pl_tree *before,
+                              const struct pl_tree *after)
 {
-    const struct tree *x = tree_at(before, "metadata", "annotations", NULL);
-    const struct tree *y = tree_at(after, "metadata", "annotations", NULL);
+    const struct pl_tree *x = tree_at(before, "metadata", "annotations", NULL);
+    const struct pl_tree *y = tree_at(after, "metadata", "annotations", NULL);
 
-    for (const struct tree *a = x ? x->first : NULL; a; a = a->next) {
-        const struct tree *b = tree_get(y, a->key.ptr);
-        if (!tree_equal(a, b))
+    for (const struct pl_tree *a = x ? x->first : NULL; a; a = a->next) {
+        const struct pl_tree *b = tree_get(y, a->key.ptr);
+        if (!pl__tree_equal(a, b))
             check_annotation(call, o, a->key, a, b);
     }
-    for (const struct tree *b = y ? y->first : NULL; b; b = b->next) {
+    for (const struct pl_tree *b = y ? y->first : NULL; b; b = b->next) {
         if (!tree_get(x, b->key.ptr))
             check_annotation(call, o, b->key, NULL, b);
     }
 }
 
 /* By rule 1 the mark of a Machine that is well again is removed; a patch does that. */
-static void mark_remove(struct tree *object)
+static void mark_remove(struct pl_tree *object)
 {
-    struct tree *list = tree_at(object, "status", "conditions", NULL);
+    struct pl_tree *list = tree_at(object, "status", "conditions", NULL);
 
-    for (struct tree **at = list ? &list->first : NULL; at && *at; at = &(*at)->next) {
-        if (tree_is(tree_get(*at, "type"), "OwnerRemediated")) {
-            *at = (*at)->next;
+    size_t index = 0;
+
+    for (const struct pl_tree *c = list ? list->first : NULL; c; c = c->next, index++) {
+        if (tree_is(tree_get(c, "type"), "OwnerRemediated")) {
+            pl__tree_take(list, index);
             return;
         }
     }
 }
 
 /* Whether nothing else differs. */
-static bool rest_equal(struct sim *sim, const struct tree *before, const struct tree *after)
+static bool rest_equal(struct sim *sim, const struct pl_tree *before, const struct pl_tree *after)
 {
     static const char *const allowed[] = { "annotations", "finalizers" };
-    struct tree *x = tree_copy(&sim->arena, before), *y = tree_copy(&sim->arena, after);
+    struct pl_tree *x = pl__tree_copy(&sim->arena, before), *y = pl__tree_copy(&sim->arena, after);
 
     for (int i = 0; i < 2; i++) {
-        tree_remove(tree_get(x, "metadata"), pl__str(allowed[i]));
-        tree_remove(tree_get(y, "metadata"), pl__str(allowed[i]));
+        pl__tree_remove(tree_get(x, "metadata"), pl__str(allowed[i]));
+        pl__tree_remove(tree_get(y, "metadata"), pl__str(allowed[i]));
     }
     if (tree_is(tree_get(x, "kind"), "Machine")) {
         mark_remove(x);
         mark_remove(y);
     }
-    return tree_equal(x, y);
+    return pl__tree_equal(x, y);
 }
 
-void check_patched(struct call *call, struct object *o, const struct tree *before,
-                   const struct tree *after)
+void check_patched(struct call *call, struct object *o, const struct pl_tree *before,
+                   const struct pl_tree *after)
 {
     struct sim *sim = o->server->sim;
     bool finalizer_dropped = false;
@@ -490,7 +493,7 @@ static bool overtaken(struct sim *sim, const struct cluster *cl, const struct ma
     return !has_been(sim, cl->deleting_ms) && r.there && pl__str_equal(r.machine, pl__str(m->name));
 }
 
-void check_deleted(struct call *call, struct object *o, const struct tree *options)
+void check_deleted(struct call *call, struct object *o, const struct pl_tree *options)
 {
     struct sim *sim = call->server->sim;
     struct cluster *cl = cluster_of_object(sim, o);
@@ -523,7 +526,7 @@ void check_deleted(struct call *call, struct object *o, const struct tree *optio
 
 /* --- creations ----------------------------------------------------------------------------------------- */
 
-static void check_replacement(struct call *call, const struct tree *body)
+static void check_replacement(struct call *call, const struct pl_tree *body)
 {
     struct sim *sim = call->server->sim;
     struct pl_str name = tree_text(tree_at(body, "metadata", "name", NULL));
@@ -557,7 +560,7 @@ static void check_replacement(struct call *call, const struct tree *body)
         sim_violated(sim, "no replacement while deleting", "%.*s", PL_STR_ARG(name));
 }
 
-void check_created(struct call *call, enum kind kind, const struct tree *body)
+void check_created(struct call *call, enum kind kind, const struct pl_tree *body)
 {
     if (kind == K_MACHINE)
         check_replacement(call, body);
@@ -694,7 +697,7 @@ static struct pl_str truth_text(struct sim *sim)
 
 static bool verdict_stored(const struct object *stored, const struct pl_verdict *v)
 {
-    const struct tree *c = stored ? condition_find(stored, v->type) : NULL;
+    const struct pl_tree *c = stored ? condition_find(stored, v->type) : NULL;
 
     return c && tree_is(tree_get(c, "status"), pl_status_name(v->status)) &&
            pl__str_equal(tree_text(tree_get(c, "reason")), v->reason) &&

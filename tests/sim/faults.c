@@ -183,8 +183,8 @@ static void pause_set(struct sim *sim, struct cluster *cl, bool paused)
         return;
     cl->paused = paused;
     *(paused ? &cl->paused_ms : &cl->resumed_ms) = sim->now.mono_ms;
-    tree_set(&sim->arena, tree_get(o->tree, "spec"), PL_STR("paused"),
-             tree_format(&sim->arena, paused ? "true" : "false"));
+    pl__tree_set(tree_get(o->tree, "spec"), PL_STR("paused"),
+                 tree_format(&sim->arena, paused ? "true" : "false"));
     object_commit(o);
     sim_log(sim, "Cluster %s is %s", cl->name, paused ? "paused" : "resumed");
 }
@@ -205,8 +205,8 @@ static void one_less(struct sim *sim, void *what)
     if (!kcp)
         return;
     cl->replicas--;
-    tree_set(&sim->arena, tree_get(kcp->tree, "spec"), PL_STR("replicas"),
-             tree_format(&sim->arena, "%d", cl->replicas));
+    pl__tree_set(tree_get(kcp->tree, "spec"), PL_STR("replicas"),
+                 tree_format(&sim->arena, "%d", cl->replicas));
     object_commit(kcp);
     sim_log(sim, "%s wants %d", cl->kcp, cl->replicas);
 }

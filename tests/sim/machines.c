@@ -80,7 +80,7 @@ struct cluster *cluster_of_object(struct sim *sim, const struct object *o)
 
 /* --- Nodes and static Pods ---------------------------------------------------------------------------- */
 
-static void put(struct server *s, enum kind kind, struct pl_str name, struct tree *tree)
+static void put(struct server *s, enum kind kind, struct pl_str name, struct pl_tree *tree)
 {
     struct object *o = object_find(s, kind, name);
 
@@ -88,18 +88,18 @@ static void put(struct server *s, enum kind kind, struct pl_str name, struct tre
         object_create(s, kind, name, tree);
         return;
     }
-    tree_remove(tree, PL_STR("metadata"));
-    tree_merge(&s->sim->arena, o->tree, tree);
+    pl__tree_remove(tree, PL_STR("metadata"));
+    pl__patch_merge(&s->sim->arena, o->tree, tree);
     if (!tree_at(tree, "spec", "taints", NULL) && tree_get(o->tree, "spec"))
-        tree_remove(tree_get(o->tree, "spec"), PL_STR("taints"));
+        pl__tree_remove(tree_get(o->tree, "spec"), PL_STR("taints"));
     if (!tree_at(tree, "status", "containerStatuses", NULL))
-        tree_remove(tree_get(o->tree, "status"), PL_STR("containerStatuses"));
+        pl__tree_remove(tree_get(o->tree, "status"), PL_STR("containerStatuses"));
     object_commit(o);
 }
 
 static void node_write(struct sim *sim, struct machine *m, bool lost)
 {
-    struct tree *node = tree_format(
+    struct pl_tree *node = tree_format(
         &sim->arena,
         "{\"metadata\":{\"labels\":{\"node-role.kubernetes.io/control-plane\":\"\"}},"
         "\"spec\":{\"providerID\":\"sim://%s\"%s},\"status\":{\"addresses\":[{\"type\":"
@@ -118,7 +118,7 @@ static void node_write(struct sim *sim, struct machine *m, bool lost)
 static void pod_write(struct sim *sim, struct machine *m, const char *component, bool bad)
 {
     struct pl_str name = pl__str_format(&sim->arena, "%s-%s", component, m->node);
-    struct tree *pod = tree_format(
+    struct pl_tree *pod = tree_format(
         &sim->arena,
         "{\"metadata\":{\"namespace\":\"kube-system\",\"labels\":{\"component\":\"%s\",\"tier\":"
         "\"control-plane\"}},\"status\":{\"phase\":\"Running\",\"conditions\":[{\"type\":"
@@ -194,10 +194,9 @@ static bool member_set_up(struct sim *sim, struct machine *m, bool up)
 /* Its Node is known from now on. */
 static void node_ref_set(struct sim *sim, struct machine *m)
 {
-    struct tree *status = tree_make(&sim->arena, m->o->tree, "status");
+    struct pl_tree *status = pl__tree_make(&sim->arena, m->o->tree, PL_STR("status"));
 
-    tree_set(&sim->arena, status, PL_STR("nodeRef"),
-             tree_format(&sim->arena, "{\"name\":\"%s\"}", m->node));
+    pl__tree_set(status, PL_STR("nodeRef"), tree_format(&sim->arena, "{\"name\":\"%s\"}", m->node));
     condition_set(m->o, "HealthCheckSucceeded", "True", "HealthCheckSucceeded", "");
     object_commit(m->o);
     sim_log(sim, "Machine %s has Node %s", m->name, m->node);
@@ -241,8 +240,8 @@ static void step_life(struct sim *sim, struct machine *m)
     case PHASE_NEW:
         if (age < 5000)
             return;
-        tree_set(&sim->arena, tree_make(&sim->arena, m->o->tree, "spec"), PL_STR("providerID"),
-                 tree_format(&sim->arena, "\"sim://%s\"", m->name));
+        pl__tree_set(pl__tree_make(&sim->arena, m->o->tree, PL_STR("spec")), PL_STR("providerID"),
+                     tree_format(&sim->arena, "\"sim://%s\"", m->name));
         object_commit(m->o);
         enter(sim, m, PHASE_BOOT);
         return;
@@ -276,10 +275,10 @@ static void leave(struct sim *sim, struct machine *m, enum leaving to, const cha
 
 static int hooks_left(const struct machine *m)
 {
-    const struct tree *all = tree_at(m->o->tree, "metadata", "annotations", NULL);
+    const struct pl_tree *all = tree_at(m->o->tree, "metadata", "annotations", NULL);
     int count = 0;
 
-    for (const struct tree *t = all ? all->first : NULL; t; t = t->next)
+    for (const struct pl_tree *t = all ? all->first : NULL; t; t = t->next)
         count += pl__str_starts_with(t->key, PL_STR(HOOK_PREFIX "/"));
     return count;
 }
@@ -301,13 +300,13 @@ static void vm_stop(struct sim *sim, struct machine *m)
 static void step_leaving(struct sim *sim, struct machine *m)
 {
     uint64_t age = sim->now.mono_ms - m->since_ms;
-    struct tree *meta = tree_get(m->o->tree, "metadata");
+    struct pl_tree *meta = tree_get(m->o->tree, "metadata");
 
     switch (m->leaving) {
     case STAYS:
-        tree_set(&sim->arena, tree_make(&sim->arena, m->o->tree, "status"), PL_STR("deletion"),
-                 tree_format(&sim->arena, "{\"nodeDrainStartTime\":\"%s\"}",
-                             sim_time_text(sim, sim->now.wall_ms).ptr));
+        pl__tree_set(pl__tree_make(&sim->arena, m->o->tree, PL_STR("status")), PL_STR("deletion"),
+                     tree_format(&sim->arena, "{\"nodeDrainStartTime\":\"%s\"}",
+                                 sim_time_text(sim, sim->now.wall_ms).ptr));
         leave(sim, m, DRAINS, "DrainingNode");
         return;
     case DRAINS:
@@ -318,7 +317,7 @@ static void step_leaving(struct sim *sim, struct machine *m)
     case AT_HOOK:
         if (m->foreign_hook && age >= 20000) {
             m->foreign_hook = false;
-            tree_remove(tree_get(meta, "annotations"), PL_STR(HOOK_PREFIX "/other"));
+            pl__tree_remove(tree_get(meta, "annotations"), PL_STR(HOOK_PREFIX "/other"));
             object_commit(m->o);
         }
         if (hooks_left(m) == 0)
@@ -332,7 +331,7 @@ static void step_leaving(struct sim *sim, struct machine *m)
         if (age < 5000)
             return;
         node_remove(sim, m);
-        tree_remove(meta, PL_STR("finalizers"));
+        pl__tree_remove(meta, PL_STR("finalizers"));
         object_commit(m->o);
         return;
     }
@@ -361,7 +360,7 @@ static void health_check(struct sim *sim, struct machine *m)
     m->marked = ill;
     if (ill) {
         changed = condition_set(m->o, "HealthCheckSucceeded", "False", "UnhealthyNode", "ill");
-        const struct tree *owner = condition_find(m->o, "OwnerRemediated");
+        const struct pl_tree *owner = condition_find(m->o, "OwnerRemediated");
         if (!owner || !tree_is(tree_get(owner, "status"), "False"))
             changed |= condition_set(m->o, "OwnerRemediated", "False", "WaitingForRemediation",
                                      "Waiting for remediation");
@@ -427,9 +426,9 @@ void machine_born(struct sim *sim, struct object *o)
     snprintf(m->node, sizeof m->node, "n%d", cl->machine_serial++);
     m->control_plane =
         tree_at(o->tree, "metadata", "labels", "cluster.x-k8s.io/control-plane", NULL) != NULL;
-    if (tree_count(tree_at(o->tree, "metadata", "finalizers", NULL)) == 0)
-        tree_set(&sim->arena, tree_get(o->tree, "metadata"), PL_STR("finalizers"),
-                 tree_format(&sim->arena, "[\"" MACHINE_FINALIZER "\"]"));
+    if (pl__tree_count(tree_at(o->tree, "metadata", "finalizers", NULL)) == 0)
+        pl__tree_set(tree_get(o->tree, "metadata"), PL_STR("finalizers"),
+                     tree_format(&sim->arena, "[\"" MACHINE_FINALIZER "\"]"));
     enter(sim, m, PHASE_NEW);
     m->never_joins = !sim->peace && sim->faults.disease && sim_percent(sim, 15);
     struct machine **at = &cl->machines;

@@ -88,7 +88,7 @@ struct object {
     struct server *server;
     enum kind kind;
     struct pl_str name, uid;
-    struct tree *tree;
+    struct pl_tree *tree;
     struct pl_str text; /* rendered */
     uint64_t version;
     bool gone;
@@ -119,14 +119,14 @@ struct server {
 
 struct object *object_find(struct server *s, enum kind kind, struct pl_str name);
 struct object *object_create(struct server *s, enum kind kind, struct pl_str name,
-                             struct tree *tree);
+                             struct pl_tree *tree);
 /* Its tree was changed: a new version, and the watches hear of it. Ends it when it is being deleted and no
  * finalizer is left. */
 void object_commit(struct object *o);
 void object_delete(struct object *o);
 bool object_deleting(const struct object *o);
 
-struct tree *condition_find(const struct object *o, const char *type);
+struct pl_tree *condition_find(const struct object *o, const char *type);
 /* As some other controller does it. No commit. True when something changed. */
 bool condition_set(struct object *o, const char *type, const char *status, const char *reason,
                    const char *message);
@@ -340,11 +340,11 @@ bool fault_hits(struct call *call, bool *after);
 /* A write is about to leave a process. */
 void check_handed_out(struct call *call);
 /* A write arrived and changes `o` (NULL: creates it) from `before`. */
-void check_patched(struct call *call, struct object *o, const struct tree *before,
-                   const struct tree *after);
-void check_applied(struct call *call, struct object *o, const struct tree *conditions);
-void check_deleted(struct call *call, struct object *o, const struct tree *options);
-void check_created(struct call *call, enum kind kind, const struct tree *body);
+void check_patched(struct call *call, struct object *o, const struct pl_tree *before,
+                   const struct pl_tree *after);
+void check_applied(struct call *call, struct object *o, const struct pl_tree *conditions);
+void check_deleted(struct call *call, struct object *o, const struct pl_tree *options);
+void check_created(struct call *call, enum kind kind, const struct pl_tree *body);
 void check_member_removed(struct call *call, struct member *m);
 void check_leader_moved(struct call *call);
 /* After every step. */

@@ -32,7 +32,7 @@ static void tell(struct fake_api *f, const struct fake_object *o, const char *ty
         return;
     pl__buf_init(&line, &f->arena, 1 << 20);
     pl__buf_printf(&line, "{\"type\":\"%s\",\"object\":", type);
-    tree_render(&line, o->tree);
+    pl__tree_write(&line, o->tree);
     pl__buf_add_char(&line, '}');
     assert(f->event_count < FAKE_EVENTS_MAX);
     f->events[f->event_count++] = (struct fake_event){ o->cluster, pl__buf_str(&line) };
@@ -40,11 +40,12 @@ static void tell(struct fake_api *f, const struct fake_object *o, const char *ty
 
 static void commit(struct fake_api *f, struct fake_object *o, const char *type)
 {
-    struct tree *meta = tree_make(&f->arena, o->tree, "metadata");
+    struct pl_tree *meta = pl__tree_make(&f->arena, o->tree, PL_STR("metadata"));
 
-    tree_set(&f->arena, meta, PL_STR("resourceVersion"),
-             tree_format(&f->arena, "\"%llu\"", (unsigned long long)++f->version));
-    bool ends = tree_get(meta, "deletionTimestamp") && !tree_count(tree_get(meta, "finalizers"));
+    pl__tree_set(meta, PL_STR("resourceVersion"),
+                 tree_format(&f->arena, "\"%llu\"", (unsigned long long)++f->version));
+    bool ends =
+        tree_get(meta, "deletionTimestamp") && !pl__tree_count(tree_get(meta, "finalizers"));
     tell(f, o, ends ? "DELETED" : type);
     o->last = o->tree;
     if (ends)
@@ -53,10 +54,10 @@ static void commit(struct fake_api *f, struct fake_object *o, const char *type)
 
 static int create(struct fake_api *f, const struct pl_fleet_call *call, struct fake_object **made)
 {
-    struct tree *tree = tree_parse(&f->arena, call->body);
+    struct pl_tree *tree = pl__tree_read(&f->arena, call->body, NULL);
 
     assert(tree);
-    struct tree *meta = tree_make(&f->arena, tree, "metadata");
+    struct pl_tree *meta = pl__tree_make(&f->arena, tree, PL_STR("metadata"));
     struct pl_str name = pl__str_copy(&f->arena, tree_text(tree_get(meta, "name")));
     if (find(f, call->cluster, call->plural, name))
         return 409;
@@ -68,34 +69,33 @@ static int create(struct fake_api *f, const struct pl_fleet_call *call, struct f
                                .name = name,
                                .tree = tree,
                                .owned = tree_format(&f->arena, "{}") };
-    tree_remove(tree, PL_STR("status"));
-    tree_set(&f->arena, meta, PL_STR("uid"),
-             tree_format(&f->arena, "\"uid-%zu\"", f->object_count));
-    tree_set(&f->arena, meta, PL_STR("creationTimestamp"),
-             tree_format(&f->arena, "\"2026-11-15T00:00:00Z\""));
+    pl__tree_remove(tree, PL_STR("status"));
+    pl__tree_set(meta, PL_STR("uid"), tree_format(&f->arena, "\"uid-%zu\"", f->object_count));
+    pl__tree_set(meta, PL_STR("creationTimestamp"),
+                 tree_format(&f->arena, "\"2026-11-15T00:00:00Z\""));
     commit(f, o, "ADDED");
     *made = o;
     return 201;
 }
 
 /* The part of an object that this call may write. */
-static struct tree *part(struct fake_api *f, const struct pl_fleet_call *call)
+static struct pl_tree *part(struct fake_api *f, const struct pl_fleet_call *call)
 {
-    struct tree *patch = tree_parse(&f->arena, call->body);
+    struct pl_tree *patch = pl__tree_read(&f->arena, call->body, NULL);
 
     assert(patch);
     if (call->subresource) {
-        tree_remove(patch, PL_STR("metadata"));
-        tree_remove(patch, PL_STR("spec"));
+        pl__tree_remove(patch, PL_STR("metadata"));
+        pl__tree_remove(patch, PL_STR("spec"));
     } else {
-        tree_remove(patch, PL_STR("status"));
+        pl__tree_remove(patch, PL_STR("status"));
     }
     return patch;
 }
 
-static struct tree *condition_find(const struct tree *list, struct pl_str type)
+static struct pl_tree *condition_find(const struct pl_tree *list, struct pl_str type)
 {
-    for (struct tree *t = list ? list->first : NULL; t; t = t->next)
+    for (struct pl_tree *t = list ? list->first : NULL; t; t = t->next)
         if (pl__str_equal(tree_text(tree_get(t, "type")), type))
             return t;
     return NULL;
@@ -103,10 +103,10 @@ static struct tree *condition_find(const struct tree *list, struct pl_str type)
 
 static bool owned_by_others(const struct fake_object *o, struct pl_str manager, struct pl_str type)
 {
-    for (const struct tree *m = o->owned->first; m; m = m->next) {
+    for (const struct pl_tree *m = o->owned->first; m; m = m->next) {
         if (pl__str_equal(m->key, manager))
             continue;
-        for (const struct tree *t = m->first; t; t = t->next)
+        for (const struct pl_tree *t = m->first; t; t = t->next)
             if (pl__str_equal(tree_text(t), type))
                 return true;
     }
@@ -115,45 +115,46 @@ static bool owned_by_others(const struct fake_object *o, struct pl_str manager, 
 
 /* status.conditions as a list-map: what the manager had and leaves out goes, unless another has it, too. */
 static void conditions_apply(struct fake_api *f, struct fake_object *o, struct pl_str manager,
-                             struct tree *applied)
+                             struct pl_tree *applied)
 {
-    struct tree *list = tree_format(&f->arena, "[]"), *types = tree_format(&f->arena, "[]");
-    const struct tree *stored = tree_at(o->tree, "status", "conditions", NULL);
+    struct pl_tree *list = tree_format(&f->arena, "[]"), *types = tree_format(&f->arena, "[]");
+    const struct pl_tree *stored = tree_at(o->tree, "status", "conditions", NULL);
     char key[128];
 
     snprintf(key, sizeof key, "%.*s", PL_STR_ARG(manager));
-    const struct tree *had = tree_get(o->owned, key);
-    for (const struct tree *t = stored ? stored->first : NULL; t; t = t->next) {
+    const struct pl_tree *had = tree_get(o->owned, key);
+    for (const struct pl_tree *t = stored ? stored->first : NULL; t; t = t->next) {
         struct pl_str type = tree_text(tree_get(t, "type"));
         bool mine = false;
-        for (const struct tree *h = had ? had->first : NULL; h; h = h->next)
+        for (const struct pl_tree *h = had ? had->first : NULL; h; h = h->next)
             mine |= pl__str_equal(tree_text(h), type);
         if (condition_find(applied, type) || (mine && !owned_by_others(o, manager, type)))
             continue;
-        tree_append(list, tree_copy(&f->arena, t));
+        pl__tree_append(list, pl__tree_copy(&f->arena, t));
     }
-    for (const struct tree *t = applied ? applied->first : NULL; t; t = t->next) {
-        tree_append(list, tree_copy(&f->arena, t));
-        tree_append(types, tree_string(&f->arena, tree_text(tree_get(t, "type"))));
+    for (const struct pl_tree *t = applied ? applied->first : NULL; t; t = t->next) {
+        pl__tree_append(list, pl__tree_copy(&f->arena, t));
+        pl__tree_append(types, pl__tree_str(&f->arena, tree_text(tree_get(t, "type"))));
     }
-    tree_set(&f->arena, o->owned, manager, types);
-    if (tree_count(list))
-        tree_set(&f->arena, tree_make(&f->arena, o->tree, "status"), PL_STR("conditions"), list);
+    pl__tree_set(o->owned, pl__str_copy(&f->arena, manager), types);
+    if (pl__tree_count(list))
+        pl__tree_set(pl__tree_make(&f->arena, o->tree, PL_STR("status")), PL_STR("conditions"),
+                     list);
 }
 
 static int change(struct fake_api *f, const struct pl_fleet_call *call, struct fake_object *o)
 {
-    struct tree *patch = part(f, call);
+    struct pl_tree *patch = part(f, call);
 
     if (call->verb == FLEET_APPLY && call->subresource) {
-        struct tree *status = tree_get(patch, "status");
-        struct tree *conditions = tree_get(status, "conditions");
+        struct pl_tree *status = tree_get(patch, "status");
+        struct pl_tree *conditions = tree_get(status, "conditions");
         assert(call->manager.len);
-        tree_remove(status, PL_STR("conditions"));
-        o->tree = tree_merge(&f->arena, o->tree, patch);
+        pl__tree_remove(status, PL_STR("conditions"));
+        o->tree = pl__patch_merge(&f->arena, o->tree, patch);
         conditions_apply(f, o, call->manager, conditions);
     } else {
-        o->tree = tree_merge(&f->arena, o->tree, patch);
+        o->tree = pl__patch_merge(&f->arena, o->tree, patch);
     }
     commit(f, o, "MODIFIED");
     return 200;
@@ -161,11 +162,11 @@ static int change(struct fake_api *f, const struct pl_fleet_call *call, struct f
 
 static int delete (struct fake_api *f, struct fake_object *o)
 {
-    struct tree *meta = tree_get(o->tree, "metadata");
+    struct pl_tree *meta = tree_get(o->tree, "metadata");
 
     if (!tree_get(meta, "deletionTimestamp")) {
-        tree_set(&f->arena, meta, PL_STR("deletionTimestamp"),
-                 tree_format(&f->arena, "\"2026-11-15T00:00:00Z\""));
+        pl__tree_set(meta, PL_STR("deletionTimestamp"),
+                     tree_format(&f->arena, "\"2026-11-15T00:00:00Z\""));
         commit(f, o, "MODIFIED");
     }
     return 200;
@@ -194,7 +195,7 @@ static int call(void *user, const struct pl_fleet_call *call, struct pl_arena *a
     if (status >= 300)
         return status;
     pl__buf_init(&text, arena, 1 << 20);
-    tree_render(&text, o->tree ? o->tree : o->last);
+    pl__tree_write(&text, o->tree ? o->tree : o->last);
     *body = pl__buf_str(&text);
     return status;
 }
@@ -272,7 +273,8 @@ void fake_deliver(struct fake_api *f, struct pl_fleet *fleet)
     }
 }
 
-struct tree *fake_get(struct fake_api *f, const char *cluster, const char *plural, const char *name)
+struct pl_tree *fake_get(struct fake_api *f, const char *cluster, const char *plural,
+                         const char *name)
 {
     struct fake_object *o = find(f, pl__str(cluster), plural, pl__str(name));
 
@@ -298,9 +300,9 @@ size_t fake_count(struct fake_api *f, const char *cluster, const char *plural)
     return count;
 }
 
-struct pl_str fake_condition(const struct tree *object, const char *type, const char *field)
+struct pl_str fake_condition(const struct pl_tree *object, const char *type, const char *field)
 {
-    const struct tree *list = tree_at(object, "status", "conditions", NULL);
+    const struct pl_tree *list = tree_at(object, "status", "conditions", NULL);
 
     return tree_text(tree_get(condition_find(list, pl__str(type)), field));
 }
@@ -311,7 +313,7 @@ void fake_merge(struct fake_api *f, const char *cluster, const char *plural, con
     struct fake_object *o = find(f, pl__str(cluster), plural, pl__str(name));
 
     assert(o);
-    o->tree = tree_merge(&f->arena, o->tree, tree_parse(&f->arena, pl__str(patch)));
+    o->tree = pl__patch_merge(&f->arena, o->tree, pl__tree_read(&f->arena, pl__str(patch), NULL));
     commit(f, o, "MODIFIED");
 }
 

@@ -13,9 +13,9 @@ enum { FAKE_OBJECTS_MAX = 4096, FAKE_EVENTS_MAX = 1 << 16, FAKE_WATCHES_MAX = 25
 
 struct fake_object {
     struct pl_str cluster, plural, ns, name;
-    struct tree *last;  /* as it was when it went */
-    struct tree *tree;  /* NULL: gone */
-    struct tree *owned; /* manager -> [types of conditions] */
+    struct pl_tree *last;  /* as it was when it went */
+    struct pl_tree *tree;  /* NULL: gone */
+    struct pl_tree *owned; /* manager -> [types of conditions] */
 };
 
 struct fake_event {
@@ -48,14 +48,14 @@ void fake_said(void *user, struct pl_str line);
 void fake_deliver(struct fake_api *fake, struct pl_fleet *fleet);
 
 /* The object, or NULL. `cluster` "": the management cluster; namespaces do not matter here. */
-struct tree *fake_get(struct fake_api *fake, const char *cluster, const char *plural,
-                      const char *name);
+struct pl_tree *fake_get(struct fake_api *fake, const char *cluster, const char *plural,
+                         const char *name);
 /* The n-th that is there, in the order of creation; NULL: there are not that many. */
 struct fake_object *fake_nth(struct fake_api *fake, const char *cluster, const char *plural,
                              size_t n);
 size_t fake_count(struct fake_api *fake, const char *cluster, const char *plural);
 /* status of a condition, or its reason; "" when it is not there. */
-struct pl_str fake_condition(const struct tree *object, const char *type, const char *field);
+struct pl_str fake_condition(const struct pl_tree *object, const char *type, const char *field);
 
 /* What people and other controllers do. */
 void fake_merge(struct fake_api *fake, const char *cluster, const char *plural, const char *name,

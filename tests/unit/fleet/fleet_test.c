@@ -108,17 +108,17 @@ static void finish(void)
     fake_release(&fake);
 }
 
-static struct tree *machine(const char *name)
+static struct pl_tree *machine(const char *name)
 {
     return fake_get(&fake, "", "machines", name);
 }
 
-static struct tree *node(const char *name)
+static struct pl_tree *node(const char *name)
 {
     return fake_get(&fake, "demo-1", "nodes", name);
 }
 
-static struct tree *pod(const char *name)
+static struct pl_tree *pod(const char *name)
 {
     return fake_get(&fake, "demo-1", "pods", name);
 }
@@ -139,7 +139,7 @@ static void test_up(void)
     CHECK(!fake_get(&fake, "", "secrets", "demo-1-etcd"));
 
     CASE("a Machine is complete")
-    struct tree *m = machine("demo-1-cp-1");
+    struct pl_tree *m = machine("demo-1-cp-1");
     CHECK_STR(tree_text(tree_at(m, "spec", "providerID", NULL)), "dev:///demo-1-cp-1");
     CHECK_STR(tree_text(tree_at(m, "status", "nodeRef", "name", NULL)), "demo-1-cp-1");
     CHECK_STR(tree_text(tree_at(m, "status", "phase", NULL)), "Running");
@@ -155,7 +155,7 @@ static void test_up(void)
     CHECK(!pod("etcd-demo-1-cp-1"));
 
     CASE("the control plane is initialized and counted")
-    struct tree *kcp = fake_get(&fake, "", "kubeadmcontrolplanes", "demo-1-cp");
+    struct pl_tree *kcp = fake_get(&fake, "", "kubeadmcontrolplanes", "demo-1-cp");
     CHECK_STR(fake_condition(kcp, "Initialized", "status"), "True");
     CHECK_INT(tree_int(tree_at(kcp, "status", "readyReplicas", NULL), -1), 3);
     CHECK(tree_at(kcp, "spec", "kubeadmConfigSpec", "clusterConfiguration", "etcd", "external",
@@ -236,7 +236,7 @@ static void test_faults(void)
     CASE("a Pod crashes, and does not any more")
     fake_fault(&fake, "demo-1", "pods", "kube-scheduler-demo-1-cp-1", "pod-crash");
     CHECK(until(scheduler_crashes));
-    struct tree *status =
+    struct pl_tree *status =
         tree_at(pod("kube-scheduler-demo-1-cp-1"), "status", "containerStatuses", NULL);
     CHECK_STR(tree_text(tree_at(status->first, "state", "waiting", "reason", NULL)),
               "CrashLoopBackOff");
@@ -266,14 +266,14 @@ static void test_faults(void)
     CASE("a silent kubelet: the Node is lost, the Machine unhealthy, and back")
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", "kubelet-down");
     CHECK(until(node_lost));
-    CHECK_INT(tree_count(tree_at(node("demo-1-cp-2"), "spec", "taints", NULL)), 2);
+    CHECK_INT(pl__tree_count(tree_at(node("demo-1-cp-2"), "spec", "taints", NULL)), 2);
     CHECK(until(marked));
     CHECK_STR(fake_condition(machine("demo-1-cp-2"), "NodeReady", "status"), "Unknown");
     CHECK_STR(fake_condition(pod("etcd-demo-1-cp-2"), "Ready", "status"), "");
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", NULL);
     CHECK(until(unmarked));
     CHECK_STR(fake_condition(node("demo-1-cp-2"), "Ready", "status"), "True");
-    CHECK_INT(tree_count(tree_at(node("demo-1-cp-2"), "spec", "taints", NULL)), 0);
+    CHECK_INT(pl__tree_count(tree_at(node("demo-1-cp-2"), "spec", "taints", NULL)), 0);
 
     CASE("a Node that is gone by a fault comes back without it")
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", "node-gone");
