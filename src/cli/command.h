@@ -92,6 +92,7 @@ enum pl_complete {
     COMPLETE_FILES,
     COMPLETE_TABLES,
     COMPLETE_COMMANDS,
+    COMPLETE_FAULTS, /* and list, clear */
 };
 
 struct pl_argument {

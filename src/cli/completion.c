@@ -2,6 +2,7 @@
 #include "cli/completion.h"
 
 #include "cli/commands.h"
+#include "fleet/fleet.h"
 
 static const char *const shells[] = { "bash", "zsh", "fish", NULL };
 
@@ -50,6 +51,11 @@ void pl__completion_words(struct pl_buf *out, const struct pl_argument *argument
     if (argument->complete == COMPLETE_COMMANDS)
         for (size_t i = 0; i < count; i++)
             pl__buf_printf(out, "%s%s", i ? " " : "", commands[i]->name);
+    if (argument->complete == COMPLETE_FAULTS) {
+        pl__buf_add_lit(out, "list clear");
+        for (size_t i = 0; i < pl__fleet_fault_count; i++)
+            pl__buf_printf(out, " %s", pl__fleet_faults[i].name);
+    }
 }
 
 struct pl_str pl__completion_hint(const char *help)

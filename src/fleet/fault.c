@@ -10,22 +10,23 @@ enum {
 };
 
 /* clang-format off */
+#define A_POD "etcd, kube-apiserver, kube-controller-manager or kube-scheduler"
 const struct pl_fleet_fault pl__fleet_faults[] = {
-    { "pod-crash", ON_MEMBER, "the Pod's container ends again and again (CrashLoopBackOff)", "it runs" },
-    { "pod-pending", ON_MEMBER, "the Pod waits for its container", "it runs" },
-    { "pod-gone", ON_MEMBER, "the Pod is deleted and does not come back", "the kubelet makes it again" },
-    { "kubelet-down", ON_MACHINE, "the kubelet is silent: its Node turns Unknown, tainted unreachable", "the Node is Ready again" },
-    { "node-gone", ON_MACHINE, "the Node is deleted", "the kubelet registers it again" },
-    { "etcd-stop", ON_MEMBER, "the etcd process is stopped (SIGSTOP): it connects and says nothing", "it goes on" },
-    { "etcd-kill", ON_MEMBER, "the etcd process is killed and stays down", "it is started on its data" },
-    { "etcd-nospace", ON_MEMBER, "the member raises alarm NOSPACE", "the alarm is cleared" },
-    { "etcd-learner", ON_MEMBER, "the member is removed and joins again as a learner", "it is promoted" },
-    { "etcd-ghost", FAULT_ON_CLUSTER, "a member joins that has no Machine", "it is removed" },
-    { "network-cut", ON_MACHINE | FAULT_ON_CLUSTER, "nothing comes through, to the machine or to the cluster's API server", "everything is as before" },
-    { "network-slow", ON_MACHINE | FAULT_ON_CLUSTER, "every answer is late", "everything is as before" },
-    { "bad-certificate", ON_MEMBER | FAULT_ON_CLUSTER, "etcd shows a certificate of a stranger", "it has its own again" },
-    { "nodes-refused", FAULT_ON_CLUSTER, "the cluster's API server refuses to list Nodes", "it lists them" },
-    { "unhealthy", FAULT_ON_MACHINE, "the health check finds the Machine unhealthy", "it finds it healthy" },
+    { "pod-crash", ON_MEMBER, FAULT_NEEDS_PODS, A_POD, "the Pod's container ends again and again (CrashLoopBackOff)", "it runs" },
+    { "pod-pending", ON_MEMBER, FAULT_NEEDS_PODS, A_POD, "the Pod waits for its container", "it runs" },
+    { "pod-gone", ON_MEMBER, FAULT_NEEDS_PODS, A_POD, "the Pod is deleted and does not come back", "the kubelet makes it again" },
+    { "kubelet-down", ON_MACHINE, 0, NULL, "the kubelet is silent: its Node turns Unknown, tainted unreachable", "the Node is Ready again" },
+    { "node-gone", ON_MACHINE, 0, NULL, "the Node is deleted", "the kubelet registers it again" },
+    { "etcd-stop", ON_MEMBER, FAULT_NEEDS_MEMBER, NULL, "the etcd process is stopped (SIGSTOP): it connects and says nothing, and its Pod is not ready", "it goes on" },
+    { "etcd-kill", ON_MEMBER, FAULT_NEEDS_MEMBER, NULL, "the etcd process is killed and stays down", "it is started on its data" },
+    { "etcd-nospace", ON_MEMBER, FAULT_NEEDS_MEMBER, NULL, "the member raises alarm NOSPACE", "the alarm is cleared" },
+    { "etcd-learner", ON_MEMBER, FAULT_NEEDS_MEMBER, NULL, "the member is removed and joins again as a learner", "it is promoted" },
+    { "etcd-ghost", FAULT_ON_CLUSTER, 0, NULL, "a member joins that has no Machine", "it is removed" },
+    { "network-cut", ON_MACHINE | FAULT_ON_CLUSTER, 0, NULL, "nothing comes through, to the machine or to the cluster's API server", "everything is as before" },
+    { "network-slow", ON_MACHINE | FAULT_ON_CLUSTER, 0, "milliseconds, 2000 if not said and 60000 at most", "every answer is late", "everything is as before" },
+    { "bad-certificate", ON_MEMBER | FAULT_ON_CLUSTER, FAULT_NEEDS_MEMBER, NULL, "etcd shows a certificate of a stranger", "it has its own again" },
+    { "nodes-refused", FAULT_ON_CLUSTER, 0, NULL, "the cluster's API server refuses to list Nodes; what was read before counts for two minutes", "it lists them" },
+    { "unhealthy", FAULT_ON_MACHINE, 0, NULL, "the health check finds the Machine unhealthy", "it finds it healthy" },
 };
 /* clang-format on */
 const size_t pl__fleet_fault_count = sizeof pl__fleet_faults / sizeof pl__fleet_faults[0];

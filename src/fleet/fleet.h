@@ -149,11 +149,17 @@ uint16_t pl__fleet_etcd_port(const struct pl_fleet *fleet);
 /* What a fault may be put on. Nodes and Pods are in the workload cluster. */
 enum { FAULT_ON_POD = 1, FAULT_ON_NODE = 2, FAULT_ON_MACHINE = 4, FAULT_ON_CLUSTER = 8 };
 
+/* What a Machine, a Node or a Pod must have for the fault to do anything: static Pods, which workers have not; an etcd
+ * member, whose Pod is the one called etcd-... */
+enum { FAULT_NEEDS_PODS = 1, FAULT_NEEDS_MEMBER = 2 };
+
 /* The annotation holds names, joined by ','. Behind ':' stands which Pod is meant (pod-...: "etcd", "kube-apiserver"
  * ..., default kube-apiserver; on a Pod, that one), or how many milliseconds (network-slow, default 2000). */
 struct pl_fleet_fault {
     const char *name;
     unsigned on;
+    unsigned needs;     /* FAULT_NEEDS_... */
+    const char *detail; /* what may stand behind ':', for people; NULL: nothing */
     const char *does;
     const char *undone; /* what comes when the name is taken off */
 };

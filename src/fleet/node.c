@@ -4,7 +4,7 @@
 
 #include "base/time.h"
 
-enum pod_state { POD_RUNS = 1, POD_CRASHES, POD_PENDS };
+enum pod_state { POD_RUNS = 1, POD_CRASHES, POD_PENDS, POD_HANGS };
 
 enum { MIRROR_MS = 400 }; /* until the kubelet makes a Pod again that somebody deleted */
 
@@ -154,6 +154,9 @@ static enum pod_state pod_state(const struct machine *m, int component)
     if (m->faults.pod_crash & bit ||
         (component == POD_ETCD && m->member && !pl__member_runs(m->member)))
         return POD_CRASHES;
+    /* It runs, and its readiness probe gets no answer. */
+    if (component == POD_ETCD && m->faults.flags & FAULT_ETCD_STOP)
+        return POD_HANGS;
     return POD_RUNS;
 }
 
@@ -216,7 +219,7 @@ static struct pl_str pod_status_text(struct machine *m, int component, enum pod_
                    "\"registry.k8s.io/%s:playground\",\"imageID\":\"\",\"ready\":%s,"
                    "\"restartCount\":%d,",
                    name, name, ready ? "true" : "false", state == POD_CRASHES ? 5 : 0);
-    if (ready)
+    if (ready || state == POD_HANGS)
         pl__buf_printf(&b, "\"state\":{\"running\":{\"startedAt\":\"%s\"}},\"lastState\":{}", at);
     else if (state == POD_CRASHES)
         pl__buf_add_lit(&b, "\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}},"

@@ -332,9 +332,10 @@ static void test_faults(void)
     asked_but = NULL;
     fake_fault(&fake, "", "machines", "demo-1-cp-2", "etcd-stop");
     CHECK(until(has_three_voters)); /* the others answer */
-    CHECK(etcd_pod("True"));
+    CHECK(until(etcd_pod_down));    /* not ready: its probe hangs */
     fake_fault(&fake, "", "machines", "demo-1-cp-2", NULL);
     CHECK(until(has_three_voters));
+    CHECK(until(etcd_pod_up));
 
     CASE("NOSPACE is raised and cleared")
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", "etcd-nospace");
