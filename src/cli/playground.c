@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,9 @@ enum {
     KUBECONFIG_BYTES_MAX = 64 * 1024 * 1024,
     FOLDERS_MAX = 16,
     PATH_ROOM = 64, /* for the names below it */
+    FILES_SPARED = 64,
+    FILES_PER_CLUSTER = 6, /* both ends of its watches */
+    FILES_PER_MEMBER = 3,  /* a tunnel to etcd has three */
 };
 
 /* Something that the fleet watches. */
@@ -571,9 +575,29 @@ static int open_front(struct pl_playground *p, const struct pl_playground_option
     return pl__front_open(p->loop, &options, arena, &p->front, err);
 }
 
+/* With too few, some conditions would never come: better to say so now. The front raises the limit as far as it
+ * goes. */
+static int files_check(const struct pl_playground_options *o, struct pl_arena *arena,
+                       struct pl_error **err)
+{
+    uint64_t wanted =
+        FILES_SPARED + (uint64_t)o->clusters * (FILES_PER_CLUSTER + FILES_PER_MEMBER * o->replicas);
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_max == RLIM_INFINITY ||
+        limit.rlim_max >= wanted)
+        return 0;
+    return pl__error(arena, err, PL_LIMIT,
+                     "%u Clusters need about %llu open files, and this process may have %llu: "
+                     "raise the limit (ulimit -Hn), or make fewer (--clusters)",
+                     o->clusters, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+}
+
 static int open_all(struct pl_playground *p, const struct pl_playground_options *o,
                     struct pl_arena *arena, struct pl_error **err)
 {
+    if (files_check(o, arena, err) < 0)
+        return -1;
     /* Tokens and keys are in most of what is made here, by SQLite and etcd, too. */
     umask(077);
     if ((o->directory ? folder_given(p, o->directory, arena, err)

@@ -298,18 +298,36 @@ static bool control_plane_runs(const struct cluster *c, int32_t *count)
     return all;
 }
 
+/* The newest goes. Its member leaves etcd before its machine does: the hook is our controller's to take off. */
+static void scale_down(struct cluster *c)
+{
+    const struct machine *newest = NULL;
+
+    for (const struct machine *m = c->machines; m; m = m->next)
+        if (m->control_plane)
+            newest = m;
+    if (newest)
+        manage(c, FLEET_DELETE, CAPI, "machines", newest->name, PL_STR(""));
+}
+
 /* The half of the control plane's controller that plimsoll leaves to others. Before the control plane is initialized
- * all Machines are made at once; later one after the other, and none while a replacement is somebody else's. */
-static void scale_up(struct cluster *c, uint64_t now_ms, uint64_t *due_ms)
+ * all Machines are made at once; later they come and go one after the other, and none while a replacement is
+ * somebody else's. */
+static void scale(struct cluster *c, uint64_t now_ms, uint64_t *due_ms)
 {
     int32_t count;
     bool all_run = control_plane_runs(c, &count);
 
     if (!c->kcp_there || c->kcp_deleting || c->kcp_in_progress || c->kcp_paused || c->paused ||
-        count >= c->kcp_replicas || (c->kcp_initialized && !all_run))
+        count == c->kcp_replicas || (c->kcp_initialized && !all_run))
         return;
     if (now_ms < c->settled_ms) {
         pl__due(due_ms, c->settled_ms);
+        return;
+    }
+    if (count > c->kcp_replicas) {
+        if (c->kcp_initialized && c->kcp_replicas > 0)
+            scale_down(c);
         return;
     }
     int32_t wanted = c->kcp_initialized ? 1 : c->kcp_replicas - count;
@@ -466,11 +484,39 @@ static void replicas_add(struct pl_buf *b, struct tally t)
                    t.all, t.ready, t.ready, t.all);
 }
 
+/* A condition Available; `what` are counted when they are not enough. */
+static void available_add(struct cluster *c, struct pl_buf *b, struct shown *shown, bool holds,
+                          struct tally t, const char *what)
+{
+    const char *message =
+        holds ? ""
+              : pl__str_format(&c->fleet->scratch, "%d of %d %s ready", t.ready, t.all, what).ptr;
+
+    pl__condition_show(b, shown, "Available", holds ? 'T' : 'F',
+                       holds ? "Available" : "NotAvailable", message);
+}
+
+/* An API server answers, and its etcd has a majority. */
+static bool control_plane_serves(const struct cluster *c)
+{
+    int32_t all = 0, serving = 0;
+
+    for (const struct machine *m = c->machines; m; m = m->next) {
+        if (!m->control_plane)
+            continue;
+        all++;
+        serving += pl__machine_ready(m) &&
+                   (!m->member || (pl__member_runs(m->member) && !m->member->frozen));
+    }
+    return pl__cluster_has_own_etcd(c) ? serving > all / 2 : serving > 0;
+}
+
 static void kcp_status(struct cluster *c)
 {
     struct pl_buf b = pl__text(c->fleet);
     struct tally t = tally(c, true, NULL);
     bool initialized = c->kcp_initialized || t.ready > 0;
+    bool available = initialized && !c->kcp_deleting && control_plane_serves(c);
 
     if (!c->kcp_there)
         return;
@@ -490,6 +536,7 @@ static void kcp_status(struct cluster *c)
     pl__condition_add(&b, "Initialized", initialized ? 'T' : 'F',
                       initialized ? "Initialized" : "NotInitialized", "",
                       initialized ? c->initialized_ms : c->made_ms);
+    available_add(c, &b, &c->kcp_available, available, t, "control plane Machines are");
     pl__buf_add_lit(&b, "]}}");
     status_apply(c, CONTROLPLANE, "kubeadmcontrolplanes", c->kcp, BY_KCP, &b, &c->kcp_status_hash);
 }
@@ -499,6 +546,7 @@ static void cluster_status(struct cluster *c)
     struct pl_buf b = pl__text(c->fleet);
     struct tally own = tally(c, true, NULL), workers = tally(c, false, NULL);
     bool initialized = c->initialized_ms != 0;
+    bool available = c->kcp_available.status == 'T' && workers.ready == workers.all && !c->deleting;
 
     pl__object_open(&b, c->fleet, CAPI, "Cluster", c->name, true);
     pl__buf_printf(&b,
@@ -515,6 +563,9 @@ static void cluster_status(struct cluster *c)
     pl__condition_add(&b, "ControlPlaneInitialized", initialized ? 'T' : 'F',
                       initialized ? "Initialized" : "NotInitialized", "",
                       initialized ? c->initialized_ms : c->made_ms);
+    available_add(c, &b, &c->available, available,
+                  (struct tally){ own.all + workers.all, own.ready + workers.ready },
+                  "Machines are");
     pl__buf_add_lit(&b, "]}}");
     status_apply(c, CAPI, "clusters", c->name, BY_CLUSTER, &b, &c->status_hash);
 }
@@ -529,8 +580,13 @@ static void set_status(struct cluster *c, struct set *set)
                     set->name, true);
     pl__buf_add_lit(&b, "},\"status\":{");
     replicas_add(&b, t);
-    if (set->is_deployment)
-        pl__buf_printf(&b, ",\"phase\":\"%s\"", t.ready == set->replicas ? "Running" : "ScalingUp");
+    if (set->is_deployment) {
+        pl__buf_printf(&b, ",\"phase\":\"%s\",\"conditions\":[",
+                       t.ready == set->replicas ? "Running" : "ScalingUp");
+        available_add(c, &b, &set->available, t.ready >= set->replicas && !set->deleting, t,
+                      "Machines are");
+        pl__buf_add_lit(&b, "]");
+    }
     pl__buf_add_lit(&b, "}}");
     status_apply(c, CAPI, set->is_deployment ? "machinedeployments" : "machinesets", set->name,
                  BY_SET, &b, &set->status_hash);
@@ -626,7 +682,7 @@ void pl__cluster_step(struct cluster *c, uint64_t now_ms)
     if (c->there && c->deleting) {
         cluster_end(c);
     } else if (c->there) {
-        scale_up(c, now_ms, &due_ms);
+        scale(c, now_ms, &due_ms);
         for (int i = 0; i < SETS_MAX; i++) {
             if (c->sets[i].there && c->sets[i].is_deployment)
                 deployment_step(c, &c->sets[i]);

@@ -202,6 +202,12 @@ enum machine_leave {
     ENDS, /* the infrastructure goes */
 };
 
+/* A condition as it was written last. */
+struct shown {
+    uint8_t status; /* 0: not set, 'T', 'F', 'U' */
+    int64_t since_ms;
+};
+
 enum { MACHINE_CONDITIONS = 8, NODE_FAULT = POD_COUNT, WORKLOAD_FAULTS = POD_COUNT + 1 };
 
 struct machine {
@@ -225,6 +231,7 @@ struct machine {
     uint64_t since_ms; /* of phase and leave */
     int64_t drain_started_ms;
     bool ended; /* nothing is left but the object, which is going */
+    bool waits; /* for a member of the shared etcd that no other Machine of its cluster has */
     struct fault_set faults;
     struct member *member; /* NULL: none, or not its own to begin with */
     bool silent, lost;     /* the kubelet says nothing; long enough for its Node to be NotReady */
@@ -234,10 +241,7 @@ struct machine {
 
     /* What was written, so that nothing is written twice. */
     uint64_t status_hash, node_hash, node_status_hash, pod_hash[POD_COUNT];
-    struct {
-        uint8_t status; /* 0: not set, 'T', 'F', 'U' */
-        int64_t since_ms;
-    } shown[MACHINE_CONDITIONS];
+    struct shown shown[MACHINE_CONDITIONS];
     int64_t node_changed_ms, pod_changed_ms[POD_COUNT];
     bool node_shown_lost;
     uint8_t pod_shown[POD_COUNT]; /* enum pod_state */
@@ -266,6 +270,7 @@ struct set {
     bool is_deployment, deleting, there;
     int32_t replicas;
     uint64_t version, status_hash;
+    struct shown available;
 };
 
 struct cluster {
@@ -288,6 +293,7 @@ struct cluster {
     uint64_t settled_ms; /* before that, what Machines there are may not be known yet */
     uint64_t status_hash, kcp_status_hash, health_status_hash;
     int64_t made_ms, initialized_ms;
+    struct shown available, kcp_available;
     struct ensemble *etcd; /* NULL: external, or not begun */
     struct machine *machines;
     uint32_t machine_count;
@@ -352,6 +358,9 @@ void pl__owner_add(struct pl_buf *b, const char *api_version, const char *kind, 
 /* One item of status.conditions. `status` 'T', 'F' or 'U'. */
 void pl__condition_add(struct pl_buf *b, const char *type, char status, const char *reason,
                        const char *message, int64_t since_ms);
+/* The same, since when it has that status. */
+void pl__condition_show(struct pl_buf *b, struct shown *shown, const char *type, char status,
+                        const char *reason, const char *message);
 
 /* --- all of it (fleet.c) ------------------------------------------------------------------------------------------ */
 

@@ -119,14 +119,9 @@ static void conditions_add(struct machine *m, struct pl_buf *b)
         { "Deleting", leaving, leaving == 'T' ? deleting_reason(m) : "NotDeleting", "" },
     };
 
-    for (int i = 0; i < MACHINE_CONDITIONS; i++) {
-        if ((char)m->shown[i].status != says[i].status) {
-            m->shown[i].status = (uint8_t)says[i].status;
-            m->shown[i].since_ms = pl__loop_wall_ms();
-        }
-        pl__condition_add(b, says[i].type, says[i].status, says[i].reason, says[i].message,
-                          m->shown[i].since_ms);
-    }
+    for (int i = 0; i < MACHINE_CONDITIONS; i++)
+        pl__condition_show(b, &m->shown[i], says[i].type, says[i].status, says[i].reason,
+                           says[i].message);
 }
 
 static void status_keep(struct machine *m)
@@ -242,10 +237,17 @@ static void come(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
     if (!m->has_finalizer)
         patch(m, CAPI, "machines", m->name, NULL,
               PL_STR("{\"metadata\":{\"finalizers\":[\"" FINALIZER "\"]}}"));
-    if (now_ms < up_ms)
+    if (now_ms < up_ms) {
         pl__due(due_ms, up_ms);
-    else if (node_choose(m))
+    } else if (node_choose(m)) {
         provision(m, now_ms);
+    } else if (!m->waits) {
+        m->waits = true;
+        pl__fleet_say(m->cluster->fleet,
+                      "Machine %s waits: the etcd that all clusters share has a member for %u "
+                      "control plane Machines of each",
+                      m->name, options->replicas);
+    }
 }
 
 /* With an etcd of its own, it runs when its member votes: that is when kubeadm is done. */

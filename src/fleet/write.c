@@ -53,6 +53,14 @@ void pl__condition_add(struct pl_buf *b, const char *type, char status, const ch
     pl__buf_add_lit(b, "\"}");
 }
 
+void pl__condition_show(struct pl_buf *b, struct shown *shown, const char *type, char status,
+                        const char *reason, const char *message)
+{
+    if ((char)shown->status != status)
+        *shown = (struct shown){ (uint8_t)status, pl__loop_wall_ms() };
+    pl__condition_add(b, type, status, reason, message, shown->since_ms);
+}
+
 int pl__call(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_call call)
 {
     struct pl_str body = { "", 0 };

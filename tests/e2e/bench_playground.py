@@ -26,7 +26,7 @@ KCPS = "/apis/controlplane.cluster.x-k8s.io/v1beta2/namespaces/default/kubeadmco
 FAULT = "sim.plimsoll.dev/fault"
 REPLICAS, WORKERS = 3, 1
 
-KCP_RIGHT = {"CertificatesAvailable": "True", "ControlPlaneComponentsHealthy": "True",
+KCP_RIGHT = {"Available": "True", "CertificatesAvailable": "True", "ControlPlaneComponentsHealthy": "True",
              "Deleting": "False", "EtcdClusterHealthy": "True", "Initialized": "True", "Remediating": "False"}
 MACHINE_RIGHT = {"Deleting": "False", "HealthCheckSucceeded": "True", "NodeHealthy": "True", "Ready": "True"}
 MEMBER_RIGHT = {"APIServerPodHealthy": "True", "ControllerManagerPodHealthy": "True", "EtcdMemberHealthy": "True",

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The playground is stopped, and killed at bad moments, and started again on its folder. restart_test.py PLIMSOLL [-k WORD]
+"""The life of a playground: scaled, stopped, killed at bad moments, started again. playground_test.py PLIMSOLL [-k WORD]...
 
-After each start the world becomes right again: no Machine too many, every member of etcd one that a Machine has, no process
+After each start on its folder the world becomes right again: no Machine too many, every member of etcd one that a Machine has, no process
 of a former life. What was there before is the same: Machines by uid, members by id, faults.
 """
 
@@ -39,16 +39,20 @@ def condition_of(thing, kind):
 
 
 class Playground:
-    def __init__(self, folder, *options):
-        self.folder, self.options, self.process, self.port = folder, options, None, 0
+    def __init__(self, folder, *options, path=None):
+        self.folder, self.options, self.process = folder, options, None
+        self.environment = dict(os.environ, PATH=path) if path else None
         self.data = os.path.join(folder, "data")
         self.start()
 
     def start(self):
         with open(os.path.join(self.folder, "output"), "a", encoding="utf-8") as output:
             self.process = subprocess.Popen([PLIMSOLL, "up", "--data", self.data, "--color", "never", *self.options],
-                                            stdout=output, stderr=subprocess.STDOUT)
-        self.port = 0
+                                            stdout=output, stderr=subprocess.STDOUT, env=self.environment)
+
+    def said(self):
+        with open(os.path.join(self.folder, "output"), encoding="utf-8") as file:
+            return file.read()
 
     def connect(self):
         assert self.process.poll() is None, "the playground has ended"
@@ -88,7 +92,7 @@ class Playground:
         machines, own = self.machines(cluster), self.control_plane(cluster)
         if not kcp or len(own) != replicas or len(machines) != replicas + workers:
             return None
-        right = all(condition_of(kcp, kind) == "True" for kind in ("EtcdClusterHealthy", "ControlPlaneComponentsHealthy"))
+        right = all(condition_of(kcp, kind) == "True" for kind in ("Available", "EtcdClusterHealthy", "ControlPlaneComponentsHealthy"))
         right &= condition_of(kcp, "Remediating") == "False"
         right &= all(condition_of(m, kind) == "True" for m in own for kind in PODS)
         right &= all("deletionTimestamp" not in m["metadata"] for m in machines)
@@ -120,14 +124,15 @@ class Playground:
         self.process.kill()
         self.process.wait()
 
-    def settled(self, *clusters):
+    def settled(self, *clusters, replicas=3):
+        """These are right, and there are no others."""
         for cluster in clusters:
-            wait(f"{cluster} is right", lambda cluster=cluster: self.right(cluster), pause_s=0.3)
+            wait(f"{cluster} is right", lambda cluster=cluster: self.right(cluster, replicas), pause_s=0.3)
             members = self.members(cluster)
             nodes = {m["status"]["nodeRef"]["name"] for m in self.control_plane(cluster)}
             assert set(members) == nodes, f"{cluster}: members {members}, Nodes {nodes}"
             assert not any(learner for _, learner in members.values()), members
-        expected = 3 * len(clusters)
+        expected = replicas * len(clusters)
         wait(f"{expected} processes", lambda: self.processes() == expected, 20)
 
 
@@ -186,18 +191,57 @@ def killed_remediating(p):
     assert len(p.right("demo-1") & old) == 3, "more than one Machine was replaced"
 
 
-def run(case):
-    with tempfile.TemporaryDirectory(prefix="plimsoll-restart.") as folder:
-        playground = Playground(folder, "--clusters", "2")
+def scaled(p):
+    """Up, Machine by Machine, and down again; without a majority of etcd it is not available."""
+    available = lambda: condition_of(p.call("GET", f"{KCPS}/demo-1-cp") or {}, "Available")
+    p.settled("demo-1")
+    for replicas in (5, 3):
+        assert p.call("PATCH", f"{KCPS}/demo-1-cp", {"spec": {"replicas": replicas}})
+        p.settled("demo-1", replicas=replicas)
+    for fault, wanted in (("etcd-kill", "False"), (None, "True")):
+        for machine in [m["metadata"]["name"] for m in p.control_plane("demo-1")][:2]:
+            p.fault(machine, fault)
+        wait(f"Available is {wanted}", lambda wanted=wanted: available() == wanted)
+    cluster = p.call("GET", f"{CAPI}/clusters/demo-1")
+    deployment = p.call("GET", f"{CAPI}/machinedeployments/demo-1-md")
+    assert condition_of(cluster, "Available") == condition_of(deployment, "Available") == "True"
+
+
+def without_etcd(p):
+    """Says so and what would help; etcd is external then, and not judged."""
+    wait("it says so", lambda: re.search(r"there is no etcd program.*apt install etcd-server", " ".join(p.said().split())))
+    pods = lambda machine: [condition_of(machine, kind) for kind in PODS]
+    own = lambda: p.control_plane("demo-1")
+    wait("all Pods run", lambda: len(own()) == 3 and all(pods(m) == ["True", "True", "True", None, None] for m in own()))
+    kcp = wait("it is healthy", lambda: next((k for k in p.items(KCPS) if condition_of(k, "ControlPlaneComponentsHealthy") == "True"), None))
+    assert "external" in kcp["spec"]["kubeadmConfigSpec"]["clusterConfiguration"]["etcd"]
+    assert condition_of(kcp, "Available") == "True" and condition_of(kcp, "EtcdClusterHealthy") is None, kcp["status"]
+
+
+def few_files():
+    """Refused with what to do, when there are not enough even at the most."""
+    few = subprocess.run(["bash", "-c", f"ulimit -n 200 && exec {PLIMSOLL} up --clusters 100"], capture_output=True, text=True,
+                         timeout=60, check=False)
+    assert few.returncode == 2 and "open files" in few.stderr and "ulimit -Hn" in few.stderr, few
+
+
+# The options it is started with; None: the case starts it itself.
+CASES = [(scaled, ["--clusters", "1"]), (orderly, ["--clusters", "2"]), (killed_making, ["--clusters", "2"]),
+         (killed_remediating, ["--clusters", "2"]), (without_etcd, ["--clusters", "1"]), (few_files, None)]
+
+
+def run(case, options):
+    if options is None:
+        case()
+        return
+    with tempfile.TemporaryDirectory(prefix="plimsoll-playground.") as folder:
+        playground = Playground(folder, *options, path="/nonexistent" if case == without_etcd else None)
         try:
             case(playground)
             playground.stop()
-            return True
-        except AssertionError as reason:
-            print(f"FAIL {case.__name__}: {reason}")
-            with open(os.path.join(folder, "output"), encoding="utf-8") as file:
-                print("".join(file.readlines()[-40:]))
-            return False
+        except AssertionError:
+            print("".join(playground.said().splitlines(True)[-40:]))
+            raise
         finally:
             if playground.process.poll() is None:
                 playground.process.terminate()
@@ -206,13 +250,16 @@ def run(case):
 
 def main():
     words = sys.argv[3:] if sys.argv[2:3] == ["-k"] else [""]
-    cases = [case for case in (orderly, killed_making, killed_remediating) if any(word in case.__name__ for word in words)]
     failed = 0
-    for case in cases:
-        begin = time.monotonic()
-        ok = run(case)
-        failed += not ok
-        print(f"{'ok  ' if ok else 'FAIL'} {case.__name__} {time.monotonic() - begin:.1f} s", flush=True)
+    for case, options in CASES:
+        if not any(word in case.__name__ for word in words):
+            continue
+        begin, result = time.monotonic(), "ok  "
+        try:
+            run(case, options)
+        except AssertionError as reason:
+            failed, result = failed + 1, f"FAIL ({reason})"
+        print(f"{result} {case.__name__} {time.monotonic() - begin:.1f} s", flush=True)
     return 1 if failed else 0
 
 
