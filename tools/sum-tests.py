@@ -48,6 +48,9 @@ def main():
         mark = "ok    " if failed == 0 else "FAILED"
         print(f"{mark} {test['name'].split(' / ')[-1]}: {passed} passed, {failed} failed" +
               (f" ({trouble})" if trouble else ""))
+        for line in (test.get("stdout") or "").splitlines():
+            if line.startswith("passed only on the second try"):
+                print(line)
     if not tests:
         print("no test ran")
         failed_sum += 1

@@ -33,24 +33,40 @@ nothing_left() { [ -z "$(ls -A "$1")" ] && [ -z "$(left_running)" ]; }
 
 tour=(up --tour --clusters 2)
 profiles=(tables cluster-api-1.12)
-more=("" "--profile=cluster-api-1.12")
+
+start_tour() { # PROFILE: in a folder of its own; the first is the default, which make run does not name
+    local more=(--profile "$1")
+    [ "$1" != "${profiles[0]}" ] || more=()
+    mkdir -p "$work/$1"
+    TMPDIR=$work/$1 exec timeout 290 "$program" "${tour[@]}" "${more[@]}" >"$work/$1.out" 2>&1
+}
+
+is_complete() { # PROFILE PID
+    wait "$2" && grep -qE "^profile $1: .* 0 missed; scenes missed: 0;" "$work/$1.out" && return 0
+    echo "the tour in profile $1:"
+    grep -E 'MISSED|NOT HEALED|FAILED|^plimsoll|^profile' "$work/$1.out"
+    return 1
+}
+
+# Machines that build and test at once are slow at times, and a tour waits for each of its scenes only so long: it
+# may try twice, and it is said.
+complete_or_again() { # PROFILE PID
+    is_complete "$@" && return 0
+    start_tour "$1" &
+    is_complete "$1" $! || return 1
+    echo "passed only on the second try: the tour in profile $1"
+}
+
+make_runs_it() { make -n run BUILD=the-build | grep -qFx -- "the-build/plimsoll ${tour[*]}"; }
+
+check "make run is another tour than this" make_runs_it
 pids=()
-for i in "${!profiles[@]}"; do
-    profile=${profiles[$i]}
-    mkdir "$work/$profile"
-    # shellcheck disable=SC2086  # empty is no argument
-    TMPDIR=$work/$profile timeout 290 "$program" "${tour[@]}" ${more[$i]} >"$work/$profile.out" 2>&1 &
+for profile in "${profiles[@]}"; do
+    start_tour "$profile" &
     pids+=($!)
 done
-make_runs_it() { make -n run BUILD=the-build | grep -qFx -- "the-build/plimsoll ${tour[*]}"; }
-check "make run is another tour than this" make_runs_it
 for i in "${!profiles[@]}"; do
-    profile=${profiles[$i]}
-    wait "${pids[$i]}"
-    code=$?
-    check "the tour in profile $profile ends with $code" [ "$code" -eq 0 ]
-    [ "$code" -eq 0 ] || grep -E 'MISSED|NOT HEALED|FAILED|^plimsoll|^profile' "$work/$profile.out"
-    check "profile $profile misses no row" grep -qE "^profile $profile: .* 0 missed; scenes missed: 0;" "$work/$profile.out"
+    check "the tour in profile ${profiles[$i]}" complete_or_again "${profiles[$i]}" "${pids[$i]}"
 done
 for profile in "${profiles[@]}"; do
     check "profile $profile leaves nothing" nothing_left "$work/$profile"
