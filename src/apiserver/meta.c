@@ -308,6 +308,21 @@ static void validate_data(struct call *c, const struct pl_tree *old, const struc
                       "Forbidden: field is immutable when `immutable` is set");
 }
 
+/* An Event stands beside its object. One of an object without a namespace is in the namespace default, or, when it
+ * has an eventTime as newer clients set it, in kube-system; then a namespace that is told is not looked at. */
+static void validate_event(struct call *c, const struct pl_tree *object, struct faults *f)
+{
+    struct pl_str ns = pl__tree_get_str(object, "involvedObject.namespace");
+    bool newer = pl__tree_get_str(object, "eventTime").len > 0;
+    bool home = pl__str_equal(c->ns, PL_STR("default")) ||
+                (newer && pl__str_equal(c->ns, PL_STR("kube-system")));
+
+    if (!is_core(c->kind, "events") || (ns.len ? newer || pl__str_equal(ns, c->ns) : home))
+        return;
+    pl__fault(c, f, "FieldValueInvalid", PL_STR("involvedObject.namespace"),
+              "Invalid value: \"%.*s\": does not match event.namespace", PL_STR_ARG(ns));
+}
+
 int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl_tree *object)
 {
     const struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
@@ -326,6 +341,7 @@ int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl
     validate_owners(c, pl__tree_at(metadata, "ownerReferences"), &f);
     validate_finalizers(c, old, object, &f);
     validate_data(c, old, object, &f);
+    validate_event(c, object, &f);
     pl__validate_object(c, old, object, &f);
     return pl__fail_invalid(c, name, &f);
 }

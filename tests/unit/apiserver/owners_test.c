@@ -59,6 +59,16 @@ static void test_shape(void)
     CHECK_FIELD("regarding", "{}");
     CHECK_FIELD("reportingInstance", "<none>");
 
+    CASE("an Event stands beside its object")
+    CHECK_INT(ask("POST " EVENTS, "{\"metadata\":{\"name\":\"g\"},\"involvedObject\":"
+                                  "{\"namespace\":\"other\"}}"),
+              422);
+    CHECK_INT(ask("POST /api/v1/namespaces/kube-system/events", "{\"metadata\":{\"name\":\"g\"}}"),
+              422);
+    CHECK_INT(ask("POST /api/v1/namespaces/kube-system/events",
+                  "{\"metadata\":{\"name\":\"g\"},\"eventTime\":\"2025-03-01T10:00:00.123456Z\"}"),
+              201);
+
     CASE("what is always there belongs to nobody")
     CHECK_INT(ask("GET " EVENTS "/e", ""), 200);
     CHECK_OWNERS("");
