@@ -27,6 +27,8 @@ enum {
     NUDGE_MS = 2500,
     SCENES_MAX = 64,
     BREATH_MS = 300, /* a scene that is over rests so long, for eyes that follow */
+    LABEL_INDENT = 2,
+    LABEL_COLUMNS = 11, /* where the text begins, behind "  breaks   " */
 };
 
 enum phase { PHASE_BROKEN, PHASE_MENDING, PHASE_REST };
@@ -53,6 +55,7 @@ struct result {
 /* One row of the five tables. */
 struct coverage {
     struct pl_row row;
+    size_t table;
     const char *kind; /* of the objects */
     const char *type; /* of the condition: the table's name, without the kind before a dot */
     bool in_profile;
@@ -80,6 +83,7 @@ struct pl_tour {
     /* Of the actor, at the last look. */
     char machine[NAME_MAX_BYTES], node[NAME_MAX_BYTES], last[NAME_MAX_BYTES],
         worker[NAME_MAX_BYTES];
+    uint32_t machines_before; /* the actor's with a Node, when the scene began */
     uint64_t nudged_ms;
     uint32_t nudges, renewals;
 };
@@ -123,6 +127,7 @@ static void rows_list(struct pl_tour *t)
             struct pl_row row = pl_table_row(table, i);
             t->rows[t->row_count++] =
                 (struct coverage){ .row = row,
+                                   .table = table,
                                    .kind = info.kind,
                                    .type = dot ? dot + 1 : info.name,
                                    .in_profile = row_in_profile(&row, t->options.profile) };
@@ -218,6 +223,19 @@ static void find_machines(struct pl_tour *t, const struct pl_snapshot *s)
         }
         keep(t->last, sizeof t->last, m->meta.name);
     }
+}
+
+/* How many of the actor's Machines have a Node. */
+static uint32_t machines_up(const struct pl_tour *t, const struct pl_snapshot *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < s->objects.machines.count; i++) {
+        const struct pl_machine *m = &s->objects.machines.items[i];
+        count += m->node_name.len && !m->meta.deleted_ms &&
+                 belongs(t, pl__scenes[t->scene].actor, m->meta.namespace_, m->meta.name);
+    }
+    return count;
 }
 
 /* --- writing -------------------------------------------------------------------------------------- */
@@ -521,75 +539,109 @@ static bool all_reached(const struct pl_tour *t, bool at_once)
 
 /* --- telling -------------------------------------------------------------------------------------- */
 
-static void add_seconds(struct pl_buf *to, uint64_t ms)
+/* "12 ms", "3.4 s". */
+static void add_duration(struct pl_buf *to, uint64_t ms)
 {
-    pl__buf_printf(to, "%llu.%llu s", (unsigned long long)(ms / 1000),
-                   (unsigned long long)(ms % 1000 / 100));
+    if (ms < 1000)
+        pl__buf_printf(to, "%llu ms", (unsigned long long)ms);
+    else
+        pl__buf_printf(to, "%llu.%llu s", (unsigned long long)(ms / 1000),
+                       (unsigned long long)(ms % 1000 / 100));
 }
 
-static void tell_begin(struct pl_tour *t)
-{
-    const struct pl_scene *s = &pl__scenes[t->scene];
-    struct pl_buf title;
-
-    pl__buf_init(&title, &t->arena, 4096);
-    pl__buf_printf(&title, "scene %zu of %zu, %s: %s", t->scene + 1, pl__scene_count,
-                   actor_name(t, s->actor), s->title);
-    pl__buf_add_char(out(t), '\n');
-    pl__term_add(t->options.term, out(t), COLOR_BOLD, pl__buf_str(&title));
-    pl__buf_add_lit(out(t), "\n  breaks   ");
-    pl__text_add(out(t), fill(t, s->breaks, PL_STR(""), 0));
-    pl__buf_printf(out(t), "\n  expect   %s\n", s->expect);
-}
-
-static void tell_rows(struct pl_tour *t)
+/* "  breaks   what is done", wrapped; further lines stand below the text, which is safe. */
+static void tell_line(struct pl_tour *t, const char *label, enum pl_color color, struct pl_str text)
 {
     const struct pl_term *term = t->options.term;
+    struct pl_buf first;
 
-    for (size_t i = 0; i < t->awaited_count; i++) {
-        const struct awaited *a = &t->awaited[i];
-        pl__buf_add_lit(out(t), "  ");
-        pl__term_add(term, out(t), a->look ? COLOR_GREEN : COLOR_RED,
-                     a->look ? PL_STR("reached ") : PL_STR("MISSED  "));
-        pl__buf_printf(out(t), " %s", a->row->id);
-        if (a->row->guard)
-            pl__buf_printf(out(t), " (%s)", a->row->guard);
-        if (a->look) {
-            pl__buf_add_lit(out(t), ", after ");
-            add_seconds(out(t), a->after_ms - t->phase_ms);
-            pl__buf_printf(out(t), ": %s %s %s%s", a->object, pl_status_name(a->status), a->reason,
-                           a->judged_only ? " (not stored yet)" : "");
-        } else {
-            pl__buf_add_lit(out(t), ", not within ");
-            add_seconds(out(t), t->now_ms - t->phase_ms);
-        }
-        pl__buf_add_char(out(t), '\n');
-    }
+    pl__buf_init(&first, &t->arena, 256);
+    pl__text_spaces(&first, LABEL_INDENT);
+    pl__term_add(term, &first, color, pl__str(label));
+    size_t used = LABEL_INDENT + strlen(label);
+    pl__text_spaces(&first, used + 1 < LABEL_COLUMNS ? LABEL_COLUMNS - used : 1);
+    pl__text_wrap(out(t), text,
+                  (struct pl_wrap){ pl__buf_str(&first), PL_STR("           "), term->width });
 }
-
-static void tell_healed(struct pl_tour *t, bool healed)
-{
-    const struct pl_scene *s = &pl__scenes[t->scene];
-
-    pl__buf_add_lit(out(t), "  ");
-    pl__term_add(t->options.term, out(t), healed ? COLOR_GREEN : COLOR_RED,
-                 healed ? PL_STR("healed  ") : PL_STR("NOT HEALED"));
-    pl__buf_printf(out(t), " %s, after ", s->heals);
-    add_seconds(out(t), t->now_ms - t->phase_ms);
-    for (size_t i = 0; !healed && i < t->awaited_count; i++) {
-        if (t->awaited[i].look != t->look)
-            pl__buf_printf(out(t), "; not %s", t->awaited[i].row->id);
-    }
-    pl__buf_add_char(out(t), '\n');
-}
-
-/* --- the phases ----------------------------------------------------------------------------------- */
 
 static bool is_left_out(const struct pl_tour *t, const struct pl_scene *s)
 {
     return !in_profile(t, s->profiles) || (s->etcd > 0 && !t->options.etcd) ||
            (s->etcd < 0 && t->options.etcd) || !actor_name(t, s->actor);
 }
+
+/* How many of the first `count` scenes are played. */
+static size_t scenes_played(const struct pl_tour *t, size_t count)
+{
+    size_t played = 0;
+
+    for (size_t i = 0; i < count; i++)
+        played += !is_left_out(t, &pl__scenes[i]);
+    return played;
+}
+
+static void tell_begin(struct pl_tour *t)
+{
+    const struct pl_scene *s = &pl__scenes[t->scene];
+    struct pl_buf text;
+
+    pl__buf_init(&text, &t->arena, 4096);
+    pl__buf_printf(&text, "Scene %zu of %zu, %s: %s", scenes_played(t, t->scene + 1),
+                   scenes_played(t, pl__scene_count), actor_name(t, s->actor), s->title);
+    pl__buf_add_char(out(t), '\n');
+    pl__term_add(t->options.term, out(t), COLOR_BOLD, pl__buf_str(&text));
+    pl__buf_add_char(out(t), '\n');
+    pl__buf_clear(&text);
+    pl__text_add(&text, fill(t, s->breaks, PL_STR(""), 0));
+    tell_line(t, "breaks", COLOR_PLAIN, pl__buf_str(&text));
+    tell_line(t, "expect", COLOR_PLAIN, pl__str(s->expect));
+}
+
+static void tell_rows(struct pl_tour *t)
+{
+    struct pl_buf text;
+
+    pl__buf_init(&text, &t->arena, 4096);
+    for (size_t i = 0; i < t->awaited_count; i++) {
+        const struct awaited *a = &t->awaited[i];
+        pl__buf_clear(&text);
+        pl__buf_printf(&text, "%s", a->row->id);
+        if (a->row->guard)
+            pl__buf_printf(&text, " (%s)", a->row->guard);
+        if (a->look) {
+            pl__buf_add_lit(&text, " after ");
+            add_duration(&text, a->after_ms - t->phase_ms);
+            pl__buf_add_lit(&text, ": ");
+            pl__text_add(&text, pl__str(a->object));
+            pl__buf_printf(&text, " %s ", pl_status_name(a->status));
+            pl__text_add(&text, pl__str(a->reason));
+            if (a->judged_only)
+                pl__buf_add_lit(&text, " (over before it was stored)");
+        } else {
+            pl__buf_add_lit(&text, " not within ");
+            add_duration(&text, t->now_ms - t->phase_ms);
+        }
+        tell_line(t, a->look ? "reached" : "MISSED", a->look ? COLOR_GREEN : COLOR_RED,
+                  pl__buf_str(&text));
+    }
+}
+
+static void tell_healed(struct pl_tour *t, bool healed)
+{
+    struct pl_buf text;
+
+    pl__buf_init(&text, &t->arena, 4096);
+    pl__buf_printf(&text, "%s, after ", pl__scenes[t->scene].heals);
+    add_duration(&text, t->now_ms - t->phase_ms);
+    for (size_t i = 0; !healed && i < t->awaited_count; i++) {
+        if (t->awaited[i].look != t->look)
+            pl__buf_printf(&text, "; not %s", t->awaited[i].row->id);
+    }
+    tell_line(t, healed ? "healed" : "NOT HEALED", healed ? COLOR_GREEN : COLOR_RED,
+              pl__buf_str(&text));
+}
+
+/* --- the phases ----------------------------------------------------------------------------------- */
 
 static void enter(struct pl_tour *t, enum phase phase)
 {
@@ -605,6 +657,7 @@ static void scene_begin(struct pl_tour *t, const struct pl_snapshot *snapshot, s
     t->results[t->scene].run = true;
     enter(t, PHASE_BROKEN);
     find_machines(t, snapshot);
+    t->machines_before = machines_up(t, snapshot);
     tell_begin(t);
     await(t, s->rows);
     steps_do(t, s->steps, now.wall_ms);
@@ -633,11 +686,12 @@ static void scene_broken(struct pl_tour *t, struct pl_now now)
     steps_do(t, s->undo, now.wall_ms);
 }
 
-static void scene_mending(struct pl_tour *t)
+/* The rows of health hold, too, while a Machine that was replaced is gone and the next one is not there yet. */
+static void scene_mending(struct pl_tour *t, const struct pl_snapshot *snapshot)
 {
     struct result *r = &t->results[t->scene];
 
-    r->healed = all_reached(t, true);
+    r->healed = all_reached(t, true) && machines_up(t, snapshot) >= t->machines_before;
     if (!r->healed && !time_is_over(t))
         return;
     r->healed_ms = t->now_ms - t->phase_ms;
@@ -663,7 +717,7 @@ static bool go_on(struct pl_tour *t, const struct pl_snapshot *snapshot, struct 
     if (t->phase == PHASE_BROKEN)
         scene_broken(t, now);
     else if (t->phase == PHASE_MENDING)
-        scene_mending(t);
+        scene_mending(t, snapshot);
     if (t->phase != PHASE_REST) {
         nudge(t, snapshot, now);
     } else if (t->now_ms - t->phase_ms >= BREATH_MS) {
@@ -688,71 +742,121 @@ struct pl_str pl__tour_status(const struct pl_tour *t, struct pl_arena *arena)
 
     if (!s || !t->begun)
         return PL_STR("");
-    return pl__str_format(arena, "scene %zu of %zu: %s", t->scene + 1, pl__scene_count, s->title);
+    return pl__str_format(arena, "scene %zu of %zu: %s", scenes_played(t, t->scene + 1),
+                          scenes_played(t, pl__scene_count), s->title);
 }
 
 /* --- the summary ---------------------------------------------------------------------------------- */
 
+static bool is_as_expected(const struct result *r)
+{
+    return r->reached && r->healed && !r->failed;
+}
+
+/* Those that were played, and those that cannot be here. How many went wrong. */
 static size_t tell_scenes(struct pl_tour *t)
 {
     size_t missed = 0;
 
     for (size_t i = 0; i < pl__scene_count; i++) {
         const struct result *r = &t->results[i];
-        const char *word = !r->run                                 ? "left out"
-                           : r->reached && r->healed && !r->failed ? "as expected"
-                                                                   : "MISSED";
-        missed += r->run && !(r->reached && r->healed && !r->failed);
-        pl__buf_printf(out(t), "  %-12s %s", word, pl__scenes[i].title);
+        const struct pl_scene *s = &pl__scenes[i];
         if (r->run) {
-            pl__buf_add_lit(out(t), " (");
-            add_seconds(out(t), r->reached_ms + r->healed_ms);
-            pl__buf_add_char(out(t), ')');
+            missed += !is_as_expected(r);
+            pl__buf_add_lit(out(t), "  ");
+            pl__term_add(t->options.term, out(t), is_as_expected(r) ? COLOR_GREEN : COLOR_RED,
+                         is_as_expected(r) ? PL_STR("as expected") : PL_STR("MISSED     "));
+            pl__buf_printf(out(t), "  %s (", s->title);
+            add_duration(out(t), r->reached_ms + r->healed_ms);
+            pl__buf_add_lit(out(t), ")\n");
+        } else if (in_profile(t, s->profiles) && s->etcd > 0 && !t->options.etcd) {
+            pl__buf_printf(out(t), "  left out     %s: there is no etcd to ask\n", s->title);
         }
-        pl__buf_add_char(out(t), '\n');
     }
     return missed;
 }
 
-static void tell_row(struct pl_tour *t, const struct coverage *c, const char *why)
+struct rows_sum {
+    size_t total, reached, unreachable, missing;
+};
+
+/* Of one table, or of all of them: NULL. */
+static struct rows_sum rows_sum(const struct pl_tour *t, const struct coverage *of)
 {
-    pl__buf_printf(out(t), "  %s (%s): %s\n", c->row.id, c->row.guard, why);
+    struct rows_sum sum = { 0 };
+
+    for (size_t i = 0; i < t->row_count; i++) {
+        const struct coverage *c = &t->rows[i];
+        if (!c->in_profile || (of && c->table != of->table))
+            continue;
+        bool excused = !c->seen && why_unreachable(t, c);
+        sum.total++;
+        sum.reached += c->seen;
+        sum.unreachable += excused;
+        sum.missing += !c->seen && !excused;
+    }
+    return sum;
+}
+
+static void tell_tables(struct pl_tour *t)
+{
+    pl__buf_add_lit(out(t), "Rows reached, table by table:\n");
+    for (size_t i = 0; i < t->row_count; i++) {
+        const struct coverage *c = &t->rows[i];
+        if (i > 0 && c->table == t->rows[i - 1].table)
+            continue;
+        struct rows_sum sum = rows_sum(t, c);
+        pl__buf_printf(out(t), "  %2zu of %2zu  %s\n", sum.reached, sum.total,
+                       pl_table_info(c->table).name);
+    }
+}
+
+/* Rows that were not seen: those with an excuse, or those without. */
+static void tell_rows_left(struct pl_tour *t, bool excused, const char *heading)
+{
+    bool first = true;
+
+    for (size_t i = 0; i < t->row_count; i++) {
+        const struct coverage *c = &t->rows[i];
+        const char *why = why_unreachable(t, c);
+        if (!c->in_profile || c->seen || (why != NULL) != excused)
+            continue;
+        if (first)
+            pl__buf_printf(out(t), "%s\n", heading);
+        first = false;
+        struct pl_str text =
+            pl__str_format(&t->arena, "%s (%s): %s", c->row.id, c->row.guard, why ? why : "MISSED");
+        pl__text_wrap(out(t), text,
+                      (struct pl_wrap){ PL_STR("  "), PL_STR("    "), t->options.term->width });
+    }
 }
 
 bool pl__tour_summary(struct pl_tour *t, struct pl_now now)
 {
-    size_t reached = 0, unreachable = 0, missing = 0, total = 0;
+    struct rows_sum sum = rows_sum(t, NULL);
+    bool whole = t->scene == pl__scene_count;
 
-    pl__buf_add_lit(out(t), "\nThe tour is over.\n");
+    pl__arena_reset(&t->arena);
+    if (whole)
+        pl__buf_add_lit(out(t), "\nThe tour is over.\n");
+    else
+        pl__buf_printf(out(t), "\nThe tour was stopped in scene %zu of %zu.\n",
+                       scenes_played(t, t->scene + 1), scenes_played(t, pl__scene_count));
+    if (!whole && t->begun)
+        t->results[t->scene].run = false; /* it had no chance */
     size_t scenes_missed = tell_scenes(t);
-    for (size_t i = 0; i < t->row_count; i++) {
-        const struct coverage *c = &t->rows[i];
-        const char *why = why_unreachable(t, c);
-        total += c->in_profile;
-        reached += c->in_profile && c->seen;
-        unreachable += c->in_profile && !c->seen && why;
-        missing += c->in_profile && !c->seen && !why;
-    }
-    if (unreachable)
-        pl__buf_add_lit(out(t), "Rows that no world reaches:\n");
-    for (size_t i = 0; i < t->row_count; i++) {
-        const char *why = why_unreachable(t, &t->rows[i]);
-        if (t->rows[i].in_profile && !t->rows[i].seen && why)
-            tell_row(t, &t->rows[i], why);
-    }
-    if (missing)
-        pl__buf_add_lit(out(t), "Rows that should have been reached:\n");
-    for (size_t i = 0; i < t->row_count; i++) {
-        if (t->rows[i].in_profile && !t->rows[i].seen && !why_unreachable(t, &t->rows[i]))
-            tell_row(t, &t->rows[i], "MISSED");
+    if (whole) {
+        tell_tables(t);
+        tell_rows_left(t, true, "Rows out of reach here:");
+        tell_rows_left(t, false, "Rows that should have been reached:");
     }
     pl__buf_printf(out(t),
                    "profile %s: %zu of %zu rows of the five tables reached, %zu out of reach, %zu "
-                   "missed; scenes missed: %zu; ",
-                   pl_profile_name(t->options.profile), reached, total, unreachable, missing,
-                   scenes_missed);
-    add_seconds(out(t), now.mono_ms - t->started_ms);
+                   "%s; scenes missed: %zu; ",
+                   pl_profile_name(t->options.profile), sum.reached, sum.total, sum.unreachable,
+                   sum.missing, whole ? "missed" : "not yet", scenes_missed);
+    add_duration(out(t), t->started_ms ? now.mono_ms - t->started_ms : 0);
     pl__buf_add_char(out(t), '\n');
     tell(t);
-    return scenes_missed == 0 && missing == 0;
+    return whole && scenes_missed == 0 && sum.missing == 0;
 }

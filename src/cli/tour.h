@@ -57,7 +57,7 @@ struct pl_tour_row {
 };
 enum {
     ROW_FLEETING =
-        1,        /* the next one may be there before it is stored: having been judged is enough */
+        1, /* over within milliseconds: having been judged is enough, if it was not stored meanwhile */
     ROW_ETCD = 2, /* not without members to ask */
 };
 
@@ -123,7 +123,7 @@ bool pl__tour_step(struct pl_tour *tour, const struct pl_snapshot *snapshot, str
 /* What it is at, for a status line: "scene 3 of 20: a static Pod crashes". */
 struct pl_str pl__tour_status(const struct pl_tour *tour, struct pl_arena *arena);
 
-/* Prints the summary. True when nothing was missed. */
+/* Prints the summary. True when the tour came to its end and missed nothing. */
 bool pl__tour_summary(struct pl_tour *tour, struct pl_now now);
 
 #endif

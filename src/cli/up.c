@@ -470,10 +470,7 @@ static int finish(struct up *u)
     pl__view_leave(u->view);
     if (!u->tour)
         return u->cli->err ? -1 : 0;
-    bool as_expected = pl__tour_summary(u->tour, pl__driver_now(u->driver));
-    if (!u->tour_over)
-        pl__buf_add_lit(&u->cli->out.buf, "It was stopped before its end.\n");
-    if (!as_expected || !u->tour_over)
+    if (!pl__tour_summary(u->tour, pl__driver_now(u->driver)))
         pl__cli_note(u->cli, OUTCOME_FINDINGS);
     return u->cli->err ? -1 : 0;
 }
@@ -500,10 +497,9 @@ static void say_what_is_left(struct up *u, struct pl_str folder)
 {
     struct pl_buf *out = &u->cli->out.buf;
 
-    pl__buf_printf(out, "Stopped: controller, API server, %u etcd processes. ",
-                   u->processes);
+    pl__buf_printf(out, "Stopped: controller, API server, %u etcd processes. ", u->processes);
     if (u->settings->playground.directory)
-        pl__buf_printf(out, "Kept in %.*s: objects, kubeconfig, logs.\n", PL_STR_ARG(folder));
+        pl__buf_printf(out, "Kept in %.*s, for the next one.\n", PL_STR_ARG(folder));
     else if (access(folder.ptr, F_OK) == 0)
         pl__buf_printf(out, "%.*s could not be removed.\n", PL_STR_ARG(folder));
     else
