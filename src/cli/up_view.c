@@ -288,9 +288,13 @@ static struct pl_describe_node folded(const struct pl_describe_node *from)
     struct pl_describe_node node = *from;
 
     node.child = node.child_last = NULL;
-    if (node.status.len == 0) {
-        node.status = calls(from) ? PL_STR("Not healthy") : PL_STR("Healthy");
-        node.color = calls(from) ? COLOR_RED : COLOR_GREEN;
+    if (calls(from)) {
+        node.type = node.reason = node.message = node.since = PL_STR("");
+        node.status = PL_STR("Not healthy");
+        node.color = COLOR_RED;
+    } else if (node.status.len == 0) {
+        node.status = PL_STR("Healthy");
+        node.color = COLOR_GREEN;
     }
     return node;
 }
@@ -323,8 +327,20 @@ static struct pl_str tree_text(struct pl_view *v, struct pl_describe *d, const s
     return text;
 }
 
-/* As many trees as there is room for. Where there is not even a line for each, the first that calls for attention has
- * its tree all the same, and as many lines as are left follow. */
+/* Shows fewer Clusters, until they fit; one at least. Whether they do. */
+static bool shrink(struct pl_view *v, struct pl_describe *d, struct clusters *c, size_t full,
+                   size_t room, struct pl_str *text)
+{
+    size_t lines = count_lines(tree_text(v, d, c, full)) + 1;
+    size_t excess = lines > room ? lines - room : 0;
+
+    c->shown = c->shown > excess + 1 ? c->shown - excess : 1;
+    *text = tree_text(v, d, c, full);
+    return count_lines(*text) + !is_all(c) <= room;
+}
+
+/* As many trees as there is room for, and a line for every other. Where there is no room for that, one tree and as many
+ * lines as are left; if even that is too much, the tree is cut where it calls for attention, else there are lines. */
 static struct pl_str fit_tree(struct pl_view *v, struct pl_describe *d, struct clusters *c,
                               size_t room)
 {
@@ -342,16 +358,14 @@ static struct pl_str fit_tree(struct pl_view *v, struct pl_describe *d, struct c
         else
             high = middle - 1;
     }
-    text = tree_text(v, d, c, low);
-    size_t lines = count_lines(text) + !is_all(c);
-    if (lines <= room && (low > 0 || c->calling == 0))
+    if (low > 0)
+        return tree_text(v, d, c, low);
+    size_t shown = c->shown;
+    if (shrink(v, d, c, 1, room, &text) || c->calling > 0)
         return text;
-    size_t full = c->calling > 0;
-    text = tree_text(v, d, c, full);
-    lines = count_lines(text) + 1;
-    size_t excess = lines > room ? lines - room : 0;
-    c->shown = c->shown > excess + 1 ? c->shown - excess : 1;
-    return tree_text(v, d, c, full);
+    c->shown = shown;
+    shrink(v, d, c, 0, room, &text);
+    return text;
 }
 
 /* "... and 7 more Clusters, 2 of them not healthy". */
@@ -484,6 +498,11 @@ void pl__view_draw(struct pl_view *v, const struct pl_look *look, struct pl_str 
     struct pl_str changed = draw_transitions(v, look, below > said_lines ? below - said_lines : 0);
     size_t below_lines = said_lines + (changed.len ? count_lines(changed) + 1 : 0);
     struct pl_str tree = draw_tree(v, look, left > below_lines + 1 ? left - below_lines - 1 : 0);
+    /* What the tree has no use for shows more of what was said. */
+    size_t spare = left - below_lines;
+    spare -= tree.len && spare > count_lines(tree) ? count_lines(tree) + 1 : 0;
+    if (spare > 0 && said_lines > 0)
+        said = draw_said(v, said_lines - 1 + spare);
     left -= put_part(v, tree, left);
     left -= put_part(v, changed, left);
     put_part(v, said, left);
