@@ -87,13 +87,14 @@ static int take_target(struct pl_cli *cli, const char *text, struct pl_fault_tar
     } else if (target->thing) {
         target->name = pl__str(slash + 1);
     }
-    if (!target->thing || !is_name(target->name) ||
-        (target->thing->workload && !is_name(target->cluster)))
-        return pl__cli_usage(cli,
-                             "\"%s\": expected cluster/NAME, machine/NAME, node/CLUSTER/NAME or "
-                             "pod/CLUSTER/NAME",
-                             text);
-    return 0;
+    if (target->thing && is_name(target->name) &&
+        (!target->thing->workload || is_name(target->cluster)))
+        return 0;
+    pl__cli_usage(cli,
+                  "\"%s\": expected cluster/NAME, machine/NAME, node/CLUSTER/NAME or "
+                  "pod/CLUSTER/NAME",
+                  text);
+    return -1;
 }
 
 static void add_places(struct pl_buf *out, unsigned on)
@@ -205,7 +206,7 @@ struct each {
     struct pl_cli *cli;
     struct pl_fault_ask *ask;
     int (*fn)(struct each *e, const struct pl_fault_target *target, struct pl_str fault);
-    struct pl_data *data; /* -o json, yaml */
+    struct pl_data data; /* -o json, yaml */
     size_t count;
 };
 
@@ -280,7 +281,7 @@ static int show_line(struct each *e, const struct pl_fault_target *target, struc
 
 static int show_data(struct each *e, const struct pl_fault_target *target, struct pl_str fault)
 {
-    struct pl_data *data = e->data;
+    struct pl_data *data = &e->data;
     const char *rest = pl__str_copy(&e->cli->arena, fault).ptr;
 
     pl__data_object(data, NULL);
@@ -360,16 +361,13 @@ static void print_catalogue(struct pl_cli *cli)
 
 static int list_data(struct each *e)
 {
-    struct pl_data data;
-
-    e->data = &data;
     e->fn = show_data;
-    pl__data_open(&data, e->cli, true);
-    pl__data_array(&data, "broken");
+    pl__data_open(&e->data, e->cli, true);
+    pl__data_array(&e->data, "broken");
     int result = each_fault(e);
-    pl__data_end_array(&data);
-    catalogue_data(&data);
-    pl__data_close(&data);
+    pl__data_end_array(&e->data);
+    catalogue_data(&e->data);
+    pl__data_close(&e->data);
     return result;
 }
 

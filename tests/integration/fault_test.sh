@@ -14,7 +14,13 @@ work=$(mktemp -d)
 log=$work/up.log
 up_pid='' server_pid=''
 # The processes are ours; the playground takes its own down.
-trap 'for pid in $up_pid $server_pid; do kill "$pid" 2>/dev/null; done; wait; rm -rf "$work"' EXIT
+leave() {
+    local pid
+    for pid in $up_pid $server_pid; do kill "$pid" 2>/dev/null; done
+    wait
+    rm -rf "$work"
+}
+trap leave EXIT
 
 passed=0 failed=0
 count() { # NAME RESULT
@@ -192,7 +198,8 @@ third() {
     [ $((($(date +%s%N) - start) / 1000000)) -ge 700 ] || { echo "not slow" && result=1; }
     fault nodes-refused cluster/demo-3 | grep -qF 'in place of network-slow:700' || { echo "not in place" && result=1; }
     fault list 2>"$work/list.err" >/dev/null
-    [ $? -eq 3 ] && grep -q 'Cluster demo-3 could not be asked: nodes is forbidden' "$work/list.err" || { echo "not refused" && result=1; }
+    [ $? -eq 3 ] || { echo "not 3" && result=1; }
+    grep -q 'Cluster demo-3 could not be asked: nodes is forbidden' "$work/list.err" || { echo "not refused" && result=1; }
     fault clear cluster/demo-3 >/dev/null || result=1
     fault clear node/demo-3/demo-3-cp-1 >/dev/null || result=1
     echo "$result network-slow, nodes-refused on cluster/demo-3" >>"$work/results"
