@@ -451,6 +451,7 @@ static int start(struct up *u, struct pl_arena *secrets, struct pl_error **err)
                     .program = strchr(u->cli->program, '/') ? u->cli->program : "plimsoll",
                     .kubeconfig = pl__playground_kubeconfig_path(u->playground),
                     .note = pl__fleet_without_etcd(pl__playground_fleet(u->playground)),
+                    .empty = u->settings->playground.clusters == 0,
                     .tour = u->settings->tour });
     open_tour(u);
     flush(u);

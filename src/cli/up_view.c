@@ -46,10 +46,11 @@ static void add_head(const struct pl_view *v, struct pl_buf *out)
     pl__buf_printf(out,
                    "The playground is up; Ctrl-C ends it. In another terminal:\n"
                    "  export KUBECONFIG=%s\n"
-                   "  %s fault kubelet-down machine/demo-1-cp-1\n"
+                   "  %s fault %s\n"
                    "  %s describe -A\n"
                    "  kubectl get kubeadmcontrolplanes -w\n",
-                   v->options.kubeconfig, program, program);
+                   v->options.kubeconfig, program,
+                   v->options.empty ? "list" : "kubelet-down machine/demo-1-cp-1", program);
     add_note(v, out);
 }
 
@@ -91,6 +92,7 @@ struct pl_view *pl__view_new(struct pl_cli *cli, const struct pl_view_options *o
         .program = pl__str_copy(&v->arena, pl__str(options->program)).ptr,
         .kubeconfig = pl__str_copy(&v->arena, pl__str(options->kubeconfig)).ptr,
         .note = options->note ? pl__str_copy(&v->arena, pl__str(options->note)).ptr : NULL,
+        .empty = options->empty,
         .tour = options->tour,
     };
     if (v->screen)

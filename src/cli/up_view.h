@@ -22,6 +22,7 @@ struct pl_view_options {
     const char *program;    /* as it was called, so that the commands can be copied */
     const char *kubeconfig; /* path */
     const char *note;       /* something people have to know; NULL: nothing */
+    bool empty;             /* there is no Cluster to begin with */
     bool tour;              /* what is said matters most */
 };
 
