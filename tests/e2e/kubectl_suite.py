@@ -656,13 +656,14 @@ def bad_input(t):
         ("POST", base, '{"a":1,"a":2}', as_json, 400, "BadRequest"),
         ("POST", base, '{"a":"\xff"}'.encode("latin-1"), as_json, 400, "BadRequest"),
         ("POST", base, "[" * 5000, as_json, 400, "BadRequest"),
-        ("POST", base, json.dumps({**machine, "kind": "Pod"}), as_json, 400, "BadRequest"),
+        ("POST", base, json.dumps({**machine, "kind": "Pod"}), as_json, 422, "Invalid"),
         ("POST", base, json.dumps({**machine, "apiVersion": "v1"}), as_json, 400, "BadRequest"),
         ("POST", base, machine_text, {"Content-Type": "text/html"}, 415, "UnsupportedMediaType"),
         ("POST", base, json.dumps({**machine, "metadata": {}}), as_json, 422, "Invalid"),
-        ("POST", base + "/m", machine_text, as_json, 405, "MethodNotAllowed"),
+        ("POST", base + "/m", "{}", as_json, 400, "BadRequest"),
+        ("POST", "/api/v1/namespaces/default", "{}", as_json, 405, "MethodNotAllowed"),
         ("BREW", base, "", as_json, 405, "MethodNotAllowed"),
-        ("PUT", base, machine_text, as_json, 405, "MethodNotAllowed"),
+        ("PUT", base, machine_text, as_json, 400, "BadRequest"),
         ("PUT", base + "/m", machine_text, as_json, 404, "NotFound"),
         ("GET", base + "/m/nothing", None, {}, 404, "NotFound"),
         ("GET", base + "?labelSelector=" + "%28", None, {}, 400, "BadRequest"),
@@ -670,10 +671,9 @@ def bad_input(t):
         ("GET", base + "?continue=nonsense", None, {}, 400, "BadRequest"),
         ("GET", base + "?resourceVersionMatch=Exact", None, {}, 422, "Invalid"),
         ("GET", base, None, {"Accept": "application/xml"}, 406, "NotAcceptable"),
-        ("GET", "/apis/apps/v1/deployments", None, {}, 404, "NotFound"),
-        ("GET", "/nothing", None, {}, 404, "NotFound"),
+        ("GET", "/api/v1/services", None, {}, 404, "NotFound"),
         ("PATCH", base + "/m", "{}", {"Content-Type": "application/apply-patch+yaml"}, 422, None),
-        ("DELETE", base + "/m", "{", as_json, 400, "BadRequest"),
+        ("DELETE", base + "/m", "{", as_json, 500, None),
     ]
     for method, path, body, headers, status, reason in rows:
         got, answer, _ = t.server.request(method, path, body, headers)
@@ -681,6 +681,9 @@ def bad_input(t):
         assert got == status, what
         assert answer["kind"] == "Status" and answer["status"] == "Failure" and answer["code"] == status, what
         assert reason is None or answer["reason"] == reason, what
+    for path in ("/nothing", "/apis/apps/v1/deployments"):  # no API of this server's own: plain text, as from a real one
+        assert t.server.request("GET", path)[0] == 404, path
+    t.fails("get", "deployments")
     t.kubectl("get", "ns")
 
 
