@@ -125,6 +125,7 @@ class Case:
         for server in (self.rig.management, *self.rig.workloads):
             server.process.resume()
             if not server.process.running():
+                problems.append(f"{server.name} ended with {server.process.popen.returncode}:\n{server.process.tail()}")
                 server.process.start()
             server.ready()
         for other in (*self.proxies, *self.standins, *self.kubelets):
@@ -1339,6 +1340,9 @@ def main():
                 second.append(name)
             else:
                 failed += 1
+        for trouble in rig.end():
+            failed += 1
+            print(f"FAILED {trouble}")
     except KeyboardInterrupt:
         failed += 1
     finally:

@@ -245,6 +245,11 @@ class Rig:
             "--initial-cluster", f"default=http://127.0.0.1:{peer}", "--unsafe-no-fsync",
             "--quota-backend-bytes", str(4 << 30), "--logger", "zap", "--log-level", "warn"])
 
+    def end(self):
+        """Stops the embedded servers; what they think of their own memory is in the code. What is wrong, as texts."""
+        servers = [s for s in (self.management, *self.workloads, self._guarded) if s and s.embedded]
+        return [f"{s.name} ended with {code} after SIGTERM:\n{s.process.tail()}" for s in servers if (code := s.process.stop()) != 0]
+
     def close(self):
         self.supervisor.close()
 
