@@ -121,13 +121,15 @@ static struct pl_manager manager_of(struct call *c)
     }
     bool scale = pl__str_equal(c->subresource, PL_STR("scale"));
     bool status = pl__str_equal(c->subresource, PL_STR("status"));
+    struct pl_str time = { 0 };
+    if (!scale) /* what comes by way of a Scale is taken over from there, and the time is lost */
+        time = pl__meta_time(c->arena, c->now_ms);
     return (struct pl_manager){
         .name = name.len ? name : PL_STR("unknown"),
         .endpoint = scale    ? ENDPOINT_SCALE
                     : status ? ENDPOINT_STATUS
                              : ENDPOINT_MAIN,
-        /* What comes by way of a Scale is taken over from there, and the time is lost. */
-        .time = scale ? (struct pl_str){ 0 } : pl__meta_time(c->arena, c->now_ms),
+        .time = time,
     };
 }
 
