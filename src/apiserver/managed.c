@@ -241,12 +241,14 @@ void pl__managed_update(struct pl_arena *a, const struct pl_kind *kind,
 
 void pl__managed_keep_times(struct pl_arena *a, const struct pl_tree *live, struct pl_tree *object)
 {
-    const struct pl_tree *before = managed_fields(live), *now = managed_fields(object);
+    static const struct pl_str key = PL_STR_INIT("managedFields");
+    const struct pl_tree *before = managed_fields(live);
     struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
-    struct pl_tree *list = before && now ? pl__tree_copy(a, now) : NULL;
+    struct pl_tree *now = pl__tree_get(metadata, key);
 
-    if (!list || pl__tree_count(list) != pl__tree_count(before))
+    if (!before || !now || pl__tree_count(now) != pl__tree_count(before))
         return;
+    struct pl_tree *list = pl__tree_copy(a, now);
     const struct pl_tree *old = before->first;
     for (struct pl_tree *entry = list->first; entry; entry = entry->next, old = old->next) {
         const struct pl_tree *time = pl__tree_get(old, PL_STR("time"));
@@ -255,9 +257,11 @@ void pl__managed_keep_times(struct pl_arena *a, const struct pl_tree *live, stru
         else
             pl__tree_remove(entry, PL_STR("time"));
     }
-    if (pl__tree_equal(list, before) &&
-        pl__tree_equal(without_managed(a, live), without_managed(a, object)))
-        pl__tree_set(metadata, PL_STR("managedFields"), list);
+    if (!pl__tree_equal(list, before))
+        return;
+    pl__tree_set(metadata, key, list);
+    if (!pl__tree_equal(live, object))
+        pl__tree_set(metadata, key, now);
 }
 
 /* --- apply --------------------------------------------------------------------------------------- */
