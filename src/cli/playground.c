@@ -17,6 +17,7 @@ enum {
     EVENTS_MAX = 256,          /* told to the fleet in one turn; the rest waits for the next */
     KUBECONFIG_DELAY_MS = 200, /* clusters come in crowds, the file is written once for all */
     KUBECONFIG_BYTES_MAX = 64 * 1024 * 1024,
+    FEED_RETRY_MS = 1000,
     FOLDERS_MAX = 16,
     PATH_ROOM = 64, /* for the names below it */
     FILES_SPARED = 64,
@@ -49,8 +50,9 @@ struct pl_playground {
     struct feed *feeds;
     bool feeds_gone; /* some of them are to be freed */
     struct feed *ready, **ready_end;
-    uv_async_t tell;  /* feeds have something */
-    uv_timer_t write; /* of the kubeconfig */
+    uv_async_t tell;   /* feeds have something */
+    uv_timer_t write;  /* of the kubeconfig */
+    uv_timer_t reopen; /* of feeds whose watch could not be opened */
     int lock;
     struct pl_str token; /* the caller's */
     char host[72];       /* in URLs */
@@ -227,6 +229,16 @@ static void feed_wake(void *context)
     uv_async_send(&p->tell);
 }
 
+static void reopen_fired(uv_timer_t *timer)
+{
+    struct pl_playground *p = timer->data;
+
+    for (struct feed *f = p->feeds; f; f = f->next) {
+        if (!f->watch && !f->gone)
+            feed_wake(f);
+    }
+}
+
 /* Without a version: everything that is there comes first. */
 static void feed_open(struct feed *f)
 {
@@ -243,9 +255,11 @@ static void feed_open(struct feed *f)
         answer.watch) {
         f->watch = answer.watch;
         pl_api_watch_own(f->watch, (struct pl_api_watch_owner){ feed_wake, f });
+        feed_wake(f);
+    } else if (!uv_is_active((uv_handle_t *)&p->reopen)) {
+        uv_timer_start(&p->reopen, reopen_fired, FEED_RETRY_MS, 0);
     }
     pl__arena_release(&arena);
-    feed_wake(f);
 }
 
 static void feed_free(struct feed *f)
@@ -368,14 +382,17 @@ static void fleet_watch(void *user, struct pl_str cluster, const char *group_ver
     feed_open(f);
 }
 
-static void fleet_cluster_add(void *user, struct pl_str cluster)
+/* Workload clusters and the management cluster stand side by side in the API server. */
+static bool fleet_cluster_add(void *user, struct pl_str cluster)
 {
     struct pl_playground *p = user;
 
-    pl_apiserver_cluster_add(p->api, cluster, pl__loop_wall_ms());
+    if (pl__str_equal(cluster, PL_STR(PLAYGROUND_MANAGEMENT)) ||
+        pl_apiserver_cluster_add(p->api, cluster, pl__loop_wall_ms()) < 0)
+        return false;
     for (size_t i = 0; i < p->cluster_count; i++) {
         if (pl__str_equal(pl__str(p->clusters[i]), cluster))
-            return;
+            return true;
     }
     if (p->cluster_count == p->cluster_capacity) {
         p->cluster_capacity = p->cluster_capacity ? p->cluster_capacity * 2 : 16;
@@ -385,6 +402,7 @@ static void fleet_cluster_add(void *user, struct pl_str cluster)
     }
     p->clusters[p->cluster_count++] = copy_of(cluster);
     kubeconfig_later(p);
+    return true;
 }
 
 static void fleet_cluster_remove(void *user, struct pl_str cluster)
@@ -415,7 +433,8 @@ static void handles_start(struct pl_playground *p)
 
     uv_async_init(uv, &p->tell, tell_fleet);
     uv_timer_init(uv, &p->write);
-    p->tell.data = p->write.data = p;
+    uv_timer_init(uv, &p->reopen);
+    p->tell.data = p->write.data = p->reopen.data = p;
 }
 
 /* --- its folder -------------------------------------------------------------------------------------- */
@@ -445,22 +464,66 @@ static bool folder_lock(struct pl_playground *p)
     return false;
 }
 
-/* The same name each time, so that what a crashed one left is found and ended; others when several run. */
+/* The one name that all ways to write it lead to: what is left of a playground is known by it. */
+static int folder_name(struct pl_playground *p, const char *path)
+{
+    char *name = realpath(path, NULL);
+    size_t len = name ? strlen(name) : 0;
+
+    if (len >= sizeof p->directory - PATH_ROOM)
+        errno = ENAMETOOLONG;
+    else if (name)
+        memcpy(p->directory, name, len + 1);
+    free(name);
+    return p->directory[0] ? 0 : -1;
+}
+
+static const char *fleet_directory(const struct pl_playground *p, struct pl_arena *arena)
+{
+    return pl__str_format(arena, "%s/fleet", p->directory).ptr;
+}
+
+static bool folder_temporary_name(struct pl_playground *p, const char *base, int number)
+{
+    int len = snprintf(p->directory, sizeof p->directory, "%s/plimsoll-%u-%d", base,
+                       (unsigned)geteuid(), number);
+
+    return len >= 0 && (size_t)len < sizeof p->directory - PATH_ROOM;
+}
+
+/* What a crashed playground left in a folder that is not taken up again: its processes, and the folder. */
+static void folders_sweep(const char *base, int mine, struct pl_arena *arena)
+{
+    for (int i = 1; i <= FOLDERS_MAX; i++) {
+        struct pl_playground other = { .lock = -1 };
+        if (i == mine || !folder_temporary_name(&other, base, i) ||
+            !folder_is_ours(other.directory) || !folder_lock(&other))
+            continue;
+        pl__fleet_end_left(fleet_directory(&other, arena));
+        pl__folder_remove(other.directory);
+        close(other.lock);
+    }
+}
+
+/* The same names each time, so that what a crashed one left is found and ended; others when several run. */
 static int folder_temporary(struct pl_playground *p, struct pl_arena *arena, struct pl_error **err)
 {
     const char *base = getenv("TMPDIR");
 
     base = base && *base ? base : "/tmp";
+    if (folder_name(p, base) < 0)
+        return pl__error(arena, err, PL_IO, "TMPDIR %s: %s", base, strerror(errno));
+    base = pl__str_copy(arena, pl__str(p->directory)).ptr;
     for (int i = 1; i <= FOLDERS_MAX; i++) {
-        int len = snprintf(p->directory, sizeof p->directory, "%s/plimsoll-%u-%d", base,
-                           (unsigned)geteuid(), i);
-        if (len < 0 || (size_t)len >= sizeof p->directory - PATH_ROOM)
+        if (!folder_temporary_name(p, base, i))
             return pl__error(arena, err, PL_LIMIT, "TMPDIR is too long");
         if (mkdir(p->directory, 0700) < 0 && errno != EEXIST)
             return pl__error(arena, err, PL_IO, "%s: %s", p->directory, strerror(errno));
         p->temporary = true;
-        if (folder_is_ours(p->directory) && folder_lock(p))
+        if (folder_is_ours(p->directory) && folder_lock(p)) {
+            folders_sweep(base, i, arena);
             return 0;
+        }
     }
     p->temporary = false;
     return pl__error(arena, err, PL_IO,
@@ -470,10 +533,9 @@ static int folder_temporary(struct pl_playground *p, struct pl_arena *arena, str
 static int folder_given(struct pl_playground *p, const char *path, struct pl_arena *arena,
                         struct pl_error **err)
 {
-    if (strlen(path) >= sizeof p->directory - PATH_ROOM)
-        return pl__error(arena, err, PL_LIMIT, "--data: the name is too long");
-    memcpy(p->directory, path, strlen(path) + 1);
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(errno));
+    if (folder_name(p, path) < 0)
         return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(errno));
     if (!folder_lock(p))
         return pl__error(arena, err, PL_IO,
@@ -503,8 +565,7 @@ static int open_api(struct pl_playground *p, bool keep, struct pl_arena *arena,
 static int open_fleet(struct pl_playground *p, const struct pl_playground_options *o,
                       struct pl_arena *arena, struct pl_error **err)
 {
-    struct pl_fleet_options options = { .directory =
-                                            pl__str_format(arena, "%s/fleet", p->directory).ptr,
+    struct pl_fleet_options options = { .directory = fleet_directory(p, arena),
                                         .ns = PLAYGROUND_NAMESPACE,
                                         .cluster_count = o->clusters,
                                         .replicas = o->replicas,

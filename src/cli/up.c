@@ -37,6 +37,8 @@ enum {
     SETTLE_MS = 90 * 1000, /* for the fleet to come up before a tour */
     DRAIN_MS = 4500,
     LOOK_AGAIN_MS = 500,
+    UNREAD_BYTES_MAX = 256 * 1024, /* of output */
+    LAST_WORDS_MS = 1000,          /* for somebody to read them, after a signal */
 };
 
 static const struct pl_option options[] = {
@@ -102,6 +104,7 @@ struct up {
     bool tour_over;
     enum stage stage;
     uint32_t signals_seen;
+    size_t lines_lost;  /* of output that nobody read */
     uint32_t processes; /* of etcd, when the end began */
     uint64_t started_ms;
     uv_signal_t signals[3];
@@ -245,7 +248,7 @@ static void signal_came(uv_signal_t *handle, int number)
     }
     pl__view_leave(u->view);
     pl__view_say(u->view, PL_STR("Stopping; Ctrl-C again does not wait for anybody."));
-    pl__out_flush(&u->cli->out, &u->cli->arena, NULL); /* nobody need be there to read it */
+    pl__out_offer(&u->cli->out, 0, &u->cli->arena, NULL); /* nobody need be there to read it */
     end(u);
 }
 
@@ -267,10 +270,19 @@ static void watch_signals(struct up *u)
 
 /* --- looking ----------------------------------------------------------------------------------------- */
 
+/* A reader who does not read, but may again, loses lines and stops nobody. */
 static void flush(struct up *u)
 {
-    if (pl__out_flush(&u->cli->out, &u->cli->arena, &u->cli->err) < 0)
+    struct pl_out *out = &u->cli->out;
+
+    if (u->lines_lost && out->buf.len < UNREAD_BYTES_MAX / 2) {
+        pl__buf_printf(&out->buf, "(%zu lines left out: nobody read them)\n", u->lines_lost);
+        u->lines_lost = 0;
+    }
+    if (pl__out_offer(out, 0, &u->cli->arena, &u->cli->err) < 0)
         end(u); /* nobody reads any more */
+    else if (out->buf.len > UNREAD_BYTES_MAX)
+        u->lines_lost += pl__out_drop(out);
 }
 
 static void seen(void *user, const struct pl_object *object, const struct pl_verdict *verdict,
@@ -360,7 +372,8 @@ static void turn(void *user)
         }
         if (u->tour)
             tour_goes_on(u, now);
-        pl__view_draw(u->view, u->look, status_line(u), now.mono_ms);
+        if (u->cli->out.buf.len == 0) /* else the last picture is not drawn yet */
+            pl__view_draw(u->view, u->look, status_line(u), now.mono_ms);
         wait_ms = LOOK_AGAIN_MS;
     }
     flush(u);
@@ -534,6 +547,9 @@ static int run(struct pl_cli *cli)
     release(&u);
     if (folder.len)
         say_what_is_left(&u, folder);
+    /* Who was told to end does not wait for a reader. */
+    if (u.signals_seen && pl__out_offer(&cli->out, LAST_WORDS_MS, &cli->arena, NULL) == 0)
+        pl__buf_clear(&cli->out.buf);
     pl__arena_release(&secrets);
     return result;
 }

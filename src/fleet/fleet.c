@@ -70,13 +70,27 @@ struct cluster *pl__cluster_find(const struct pl_fleet *fleet, struct pl_str nam
     return c;
 }
 
+/* Said once, not with every event of it and of its Machines. */
+static void cluster_refuse(struct pl_fleet *fleet, struct pl_str name)
+{
+    uint64_t hash = name_hash(name);
+
+    if (fleet->refused_hash != hash)
+        pl__fleet_say(fleet, "Cluster %.*s: the playground can have none of that name, or no more",
+                      PL_STR_ARG(name));
+    fleet->refused_hash = hash;
+}
+
 struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
 {
     const struct pl_fleet_api *api = &fleet->options.api;
     struct cluster *c;
 
-    if (fleet->cluster_count == FLEET_CLUSTERS_MAX || name.len >= NAME_BYTES)
+    if (fleet->cluster_count == FLEET_CLUSTERS_MAX || name.len >= NAME_BYTES ||
+        !api->cluster_add(api->user, name)) {
+        cluster_refuse(fleet, name);
         return NULL;
+    }
     if (fleet->cluster_count == fleet->cluster_capacity) {
         fleet->cluster_capacity = fleet->cluster_capacity ? 2 * fleet->cluster_capacity : 16;
         fleet->clusters =
@@ -93,7 +107,6 @@ struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
     fleet->clusters[fleet->cluster_count++] = c;
     c->next_in_bucket = *bucket_of(fleet, c->hash);
     *bucket_of(fleet, c->hash) = c;
-    api->cluster_add(api->user, pl__str(c->name));
     api->watch(api->user, pl__str(c->name), "v1", "nodes");
     api->watch(api->user, pl__str(c->name), "v1", "pods");
     return c;
@@ -339,7 +352,9 @@ static int directory_take(struct pl_fleet *fleet, struct pl_arena *arena, struct
     if (flock(fleet->lock, LOCK_EX | LOCK_NB) < 0)
         return pl__error(arena, err, PL_IO, "%s: another playground runs in this directory",
                          directory);
-    pl__processes_end_old(fleet);
+    uint32_t left = pl__fleet_end_left(directory);
+    if (left)
+        pl__fleet_say(fleet, "%u etcd processes of a playground that crashed: ended", left);
     if (!fleet->options.keep)
         pl__folder_remove(etcd.ptr);
     made_find(fleet);

@@ -59,8 +59,9 @@ struct pl_fleet_api {
                 struct pl_str *body);
     /* From now on what is there of this kind in this cluster, and every change, is told by pl__fleet_event(). */
     void (*watch)(void *user, struct pl_str cluster, const char *group_version, const char *plural);
-    /* A workload cluster comes, before anything is written into it, or is gone. */
-    void (*cluster_add)(void *user, struct pl_str cluster);
+    /* A workload cluster comes, before anything is written into it, or is gone. False: there can be none of that
+     * name. */
+    bool (*cluster_add)(void *user, struct pl_str cluster);
     void (*cluster_remove)(void *user, struct pl_str cluster);
     /* The kubeconfig that leads to it, for Secret <cluster>-kubeconfig; in the arena. */
     struct pl_str (*kubeconfig)(void *user, struct pl_str cluster, struct pl_arena *arena);
@@ -96,6 +97,10 @@ struct pl_fleet_options {
 };
 
 /* --- its life ---------------------------------------------------------------------------------------- */
+
+/* Ends the processes that a fleet in this directory (an absolute path) left when it was killed. How many; it may
+ * take seconds. pl__fleet_open() does it by itself; this is for directories that nobody opens again. */
+uint32_t pl__fleet_end_left(const char *directory);
 
 /* Takes the directory (one fleet each), ends etcd processes that a crashed playground left there, and makes the
  * first objects from the loop. What `options` points at is copied. 0, or -1. */

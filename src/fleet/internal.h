@@ -168,10 +168,7 @@ struct process *pl__process_start(struct pl_fleet *fleet, char **argv, const cha
                                   struct member *member, struct pl_error **err);
 void pl__process_signal(struct process *p, int signal);
 
-/* Ends processes that a fleet in this directory left when it was killed. */
-void pl__processes_end_old(struct pl_fleet *fleet);
-
-/* Blocks until all have ended, a second at most: when there is no loop any more. */
+/* Blocks until all have ended, two seconds at most: when there is no loop any more. */
 void pl__processes_kill_all(struct pl_fleet *fleet);
 
 /* Closes the handles of those, when the fleet ends. */
@@ -384,9 +381,10 @@ struct pl_fleet {
     struct cluster *buckets[CLUSTER_BUCKETS]; /* by hash */
     struct cluster **clusters;
     uint32_t cluster_count, cluster_capacity, cluster_next;
-    uint32_t made_count;  /* of the first ones, whose objects are made a few a turn */
-    uint32_t made_before; /* in a former life: they are not made again */
-    uint32_t feeds_left;  /* of the management cluster, as with a cluster's */
+    uint64_t refused_hash; /* of the name of the last Cluster that there could not be */
+    uint32_t made_count;   /* of the first ones, whose objects are made a few a turn */
+    uint32_t made_before;  /* in a former life: they are not made again */
+    uint32_t feeds_left;   /* of the management cluster, as with a cluster's */
     struct ensemble *shared;
     uint64_t shared_due_ms;
     struct process *processes;

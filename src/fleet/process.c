@@ -23,10 +23,10 @@ enum {
 /* --- those of a playground that crashed ----------------------------------------------------------------- */
 
 /* Its data is below the directory, which is an absolute path: no other playground's is. */
-static bool is_ours(const struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena)
+static bool is_of(const char *directory, uint64_t pid, struct pl_arena *arena)
 {
     struct pl_str path = pl__str_format(arena, "/proc/%llu/cmdline", (unsigned long long)pid);
-    struct pl_str below = pl__str_format(arena, "--data-dir=%s/etcd/", fleet->options.directory);
+    struct pl_str below = pl__str_format(arena, "--data-dir=%s/etcd/", directory);
     struct pl_str command = { "", 0 };
 
     return pl__file_read(arena, path.ptr, COMMAND_BYTES_MAX, &command, NULL) == 0 &&
@@ -38,32 +38,34 @@ static void pause_ms(long ms)
     nanosleep(&(struct timespec){ .tv_nsec = ms * 1000000 }, NULL);
 }
 
-static void end_old(struct pl_fleet *fleet, uint64_t pid, struct pl_arena *arena)
+static void end_old(const char *directory, uint64_t pid, struct pl_arena *arena)
 {
-    pl__fleet_say(fleet, "process %llu was left by a playground that crashed: ended",
-                  (unsigned long long)pid);
     kill((pid_t)pid, SIGKILL);
-    for (int i = 0; i < END_POLLS_MAX && is_ours(fleet, pid, arena); i++)
+    for (int i = 0; i < END_POLLS_MAX && is_of(directory, pid, arena); i++)
         pause_ms(POLL_MS);
 }
 
-void pl__processes_end_old(struct pl_fleet *fleet)
+uint32_t pl__fleet_end_left(const char *directory)
 {
     DIR *all = opendir("/proc");
     struct pl_arena arena;
+    uint32_t count = 0;
 
     if (!all)
-        return;
+        return 0;
     pl__arena_init(&arena, NULL, 0);
     for (struct dirent *entry; (entry = readdir(all));) {
         uint64_t pid;
         pl__arena_reset(&arena);
-        if (pl__str_to_u64(pl__str(entry->d_name), &pid) && pid > 1 && pid <= INT32_MAX &&
-            is_ours(fleet, pid, &arena))
-            end_old(fleet, pid, &arena);
+        if (!pl__str_to_u64(pl__str(entry->d_name), &pid) || pid <= 1 || pid > INT32_MAX ||
+            !is_of(directory, pid, &arena))
+            continue;
+        end_old(directory, pid, &arena);
+        count++;
     }
     closedir(all);
     pl__arena_release(&arena);
+    return count;
 }
 
 /* --- ours --------------------------------------------------------------------------------------------------- */
@@ -145,10 +147,15 @@ void pl__process_signal(struct process *p, int signal)
 
 void pl__processes_kill_all(struct pl_fleet *fleet)
 {
-    for (struct process *p = fleet->processes; p; p = p->next) {
+    int polls = 0;
+
+    for (struct process *p = fleet->processes; p; p = p->next)
         pl__process_signal(p, SIGKILL);
-        for (int i = 0; i < END_POLLS_MAX && !p->exited; i++) {
+    for (struct process *p = fleet->processes; p; p = p->next) {
+        while (!p->exited) {
             p->exited = waitpid(p->pid, NULL, WNOHANG) != 0;
+            if (!p->exited && polls++ == END_POLLS_MAX)
+                return;
             if (!p->exited)
                 pause_ms(POLL_MS);
         }

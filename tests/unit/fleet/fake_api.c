@@ -214,10 +214,10 @@ static void watch(void *user, struct pl_str cluster, const char *group_version, 
             tell(f, &f->objects[i], "ADDED");
 }
 
-static void cluster_add(void *user, struct pl_str cluster)
+static bool cluster_add(void *user, struct pl_str cluster)
 {
     (void)user;
-    (void)cluster;
+    return !pl__str_equal(cluster, PL_STR(FAKE_REFUSED));
 }
 
 static void cluster_remove(void *user, struct pl_str cluster)

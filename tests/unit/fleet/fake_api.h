@@ -11,6 +11,9 @@
 
 enum { FAKE_OBJECTS_MAX = 4096, FAKE_EVENTS_MAX = 1 << 16, FAKE_WATCHES_MAX = 256 };
 
+/* There can be no workload cluster of this name. */
+#define FAKE_REFUSED "refused"
+
 struct fake_object {
     struct pl_str cluster, plural, ns, name;
     struct pl_tree *last;  /* as it was when it went */

@@ -500,6 +500,15 @@ static bool adopted(void)
            fake_count(&fake, "own", "nodes") == 1;
 }
 
+static int said_count(const char *part)
+{
+    int count = 0;
+
+    for (const char *at = pl__buf_str(&fake.said).ptr; (at = strstr(at, part)); at++)
+        count++;
+    return count;
+}
+
 static void test_adoption(void)
 {
     struct pl_fleet_api api;
@@ -521,6 +530,20 @@ static void test_adoption(void)
                        "\"clusterConfiguration\":{\"etcd\":{\"external\":{}}}}}}");
     CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
     CHECK(until(adopted));
+
+    CASE("a Cluster whose name cannot be served is refused in a line, and nothing more")
+    call.plural = "clusters";
+    call.body = PL_STR("{\"kind\":\"Cluster\",\"metadata\":{\"name\":\"" FAKE_REFUSED
+                       "\",\"namespace\":\"default\"}}");
+    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
+    call.plural = "machines";
+    call.body =
+        PL_STR("{\"kind\":\"Machine\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\","
+               "\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"" FAKE_REFUSED "\"}}}");
+    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
+    rest();
+    CHECK_INT(said_count("Cluster " FAKE_REFUSED), 1);
+    CHECK_INT(pl__fleet_counts(fleet).clusters, 2);
 
     CASE("an API server that fails is tried again, and nothing is lost")
     fake.refuse = "nodes";
