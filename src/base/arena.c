@@ -19,7 +19,7 @@ static void out_of_memory(size_t size)
     abort();
 }
 
-static void *heap_alloc(const struct pl_allocator *allocator, size_t size)
+void *pl__heap_alloc(const struct pl_allocator *allocator, size_t size)
 {
     void *p = allocator ? allocator->alloc(allocator->user, size) : malloc(size);
     if (!p)
@@ -27,7 +27,7 @@ static void *heap_alloc(const struct pl_allocator *allocator, size_t size)
     return p;
 }
 
-static void heap_free(const struct pl_allocator *allocator, void *p, size_t size)
+void pl__heap_free(const struct pl_allocator *allocator, void *p, size_t size)
 {
     if (allocator)
         allocator->free(allocator->user, p, size);
@@ -69,7 +69,7 @@ void pl__arena_release(struct pl_arena *a)
 
     while (chunk) {
         struct pl_arena_chunk *next = chunk->next;
-        heap_free(a->allocator, chunk, sizeof *chunk + chunk->size);
+        pl__heap_free(a->allocator, chunk, sizeof *chunk + chunk->size);
         chunk = next;
     }
     pl__arena_init(a, a->allocator, a->chunk_bytes);
@@ -90,7 +90,7 @@ static void chunk_advance(struct pl_arena *a, size_t size)
     }
 
     size_t chunk_size = size > a->chunk_bytes ? size : a->chunk_bytes;
-    struct pl_arena_chunk *chunk = heap_alloc(a->allocator, sizeof *chunk + chunk_size);
+    struct pl_arena_chunk *chunk = pl__heap_alloc(a->allocator, sizeof *chunk + chunk_size);
     chunk->next = NULL;
     chunk->size = chunk_size;
     a->held_bytes += sizeof *chunk + chunk_size;

@@ -15,6 +15,11 @@
 
 #include "plimsoll.h"
 
+/* What is not in an arena comes from here: `size` bytes, not zeroed, of an allocator, or of malloc when it is
+ * NULL. Never NULL: aborts as above. */
+void *pl__heap_alloc(const struct pl_allocator *allocator, size_t size);
+void pl__heap_free(const struct pl_allocator *allocator, void *p, size_t size);
+
 struct pl_arena_chunk;
 
 struct pl_arena {

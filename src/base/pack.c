@@ -4,7 +4,6 @@
 #include "base/pack.h"
 
 #include <assert.h>
-#include <stdlib.h>
 
 #include "base/intern.h"
 
@@ -155,9 +154,7 @@ void *pl__pack(const struct pl_shape *shape, const void *object,
     object_pack(&sum, shape, object);
 
     *size = sum.list_bytes + sum.string_bytes;
-    fill.block = allocator ? allocator->alloc(allocator->user, *size) : malloc(*size);
-    if (!fill.block)
-        abort();
+    fill.block = pl__heap_alloc(allocator, *size);
     fill.strings = fill.block + sum.list_bytes;
     fill.list_bytes = fill.string_bytes = fill.seen_count = 0;
     void *packed = object_pack(&fill, shape, object);
@@ -167,10 +164,6 @@ void *pl__pack(const struct pl_shape *shape, const void *object,
 
 void pl__pack_free(void *packed, const struct pl_allocator *allocator, size_t size)
 {
-    if (!packed)
-        return;
-    if (allocator)
-        allocator->free(allocator->user, packed, size);
-    else
-        free(packed);
+    if (packed)
+        pl__heap_free(allocator, packed, size);
 }

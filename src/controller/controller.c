@@ -1,8 +1,6 @@
 /* controller/controller.c - events in, actions out. */
 #include "controller/internal.h"
 
-#include <stdlib.h>
-
 #include "base/secret.h"
 
 enum {
@@ -17,22 +15,12 @@ enum {
 
 void *pl__alloc(struct pl_controller *c, size_t size)
 {
-    const struct pl_allocator *a = c->options.allocator;
-    void *p = a ? a->alloc(a->user, size) : malloc(size);
-
-    if (!p)
-        abort();
-    return memset(p, 0, size);
+    return memset(pl__heap_alloc(c->options.allocator, size), 0, size);
 }
 
 void pl__free(struct pl_controller *c, void *p, size_t size)
 {
-    const struct pl_allocator *a = c->options.allocator;
-
-    if (a)
-        a->free(a->user, p, size);
-    else
-        free(p);
+    pl__heap_free(c->options.allocator, p, size);
 }
 
 char *pl__strdup(struct pl_controller *c, struct pl_str s)
@@ -330,10 +318,8 @@ struct pl_controller *pl_controller_new(const struct pl_controller_options *opti
                                         struct pl_now now)
 {
     const struct pl_allocator *a = options->allocator;
-    struct pl_controller *c = a ? a->alloc(a->user, sizeof *c) : malloc(sizeof *c);
+    struct pl_controller *c = pl__heap_alloc(a, sizeof *c);
 
-    if (!c)
-        abort();
     memset(c, 0, sizeof *c);
     c->options = *options;
     c->random = options->seed;
@@ -372,10 +358,7 @@ void pl_controller_free(struct pl_controller *c)
     pl__timers_release(c, &c->queue);
     pl__arena_release(&c->scratch);
     pl__arena_release(&c->reading);
-    if (a)
-        a->free(a->user, c, sizeof *c);
-    else
-        free(c);
+    pl__heap_free(a, c, sizeof *c);
 }
 
 bool pl_controller_synced(const struct pl_controller *c)

@@ -1,28 +1,9 @@
 #include "controller/internal.h"
 
-#include <stdlib.h>
-
 #include "base/pack.h"
 #include "base/secret.h"
 
 enum { BUCKETS_FIRST = 16 };
-
-static void *heap_alloc(const struct pl_allocator *a, size_t size)
-{
-    void *p = a ? a->alloc(a->user, size) : malloc(size);
-
-    if (!p)
-        abort();
-    return memset(p, 0, size);
-}
-
-static void heap_free(const struct pl_allocator *a, void *p, size_t size)
-{
-    if (a)
-        a->free(a->user, p, size);
-    else
-        free(p);
-}
 
 /* FNV-1a over both parts with a separator, stirred once more: buckets go by the low bits. */
 uint64_t pl__hash(struct pl_str a, struct pl_str b)
@@ -82,7 +63,7 @@ static void object_free(struct pl_store *s, struct pl_item *item)
 static void item_free(struct pl_store *s, struct pl_item *item)
 {
     object_free(s, item);
-    heap_free(s->allocator, item, sizeof *item);
+    pl__heap_free(s->allocator, item, sizeof *item);
 }
 
 void pl__store_release(struct pl_store *s)
@@ -94,7 +75,7 @@ void pl__store_release(struct pl_store *s)
         }
     }
     if (s->buckets)
-        heap_free(s->allocator, s->buckets, s->bucket_count * sizeof(struct pl_item *));
+        pl__heap_free(s->allocator, s->buckets, s->bucket_count * sizeof(struct pl_item *));
     pl__store_init(s, s->shape, s->allocator);
 }
 
@@ -121,7 +102,8 @@ struct pl_item *pl__store_find(const struct pl_store *s, struct pl_str namespace
 static void grow(struct pl_store *s)
 {
     uint32_t bucket_count = s->bucket_count ? 2 * s->bucket_count : BUCKETS_FIRST;
-    struct pl_item **buckets = heap_alloc(s->allocator, bucket_count * sizeof *buckets);
+    struct pl_item **buckets = pl__heap_alloc(s->allocator, bucket_count * sizeof *buckets);
+    memset(buckets, 0, bucket_count * sizeof *buckets);
 
     for (uint32_t i = 0; i < s->bucket_count; i++) {
         for (struct pl_item *item = s->buckets[i], *next; item; item = next) {
@@ -131,7 +113,7 @@ static void grow(struct pl_store *s)
         }
     }
     if (s->buckets)
-        heap_free(s->allocator, s->buckets, s->bucket_count * sizeof *buckets);
+        pl__heap_free(s->allocator, s->buckets, s->bucket_count * sizeof *buckets);
     s->buckets = buckets;
     s->bucket_count = bucket_count;
 }
@@ -149,7 +131,8 @@ struct pl_item *pl__store_put(struct pl_store *s, const void *object, bool *is_n
     } else {
         if (s->count >= s->bucket_count)
             grow(s);
-        item = heap_alloc(s->allocator, sizeof *item);
+        item = pl__heap_alloc(s->allocator, sizeof *item);
+        memset(item, 0, sizeof *item);
         item->hash = hash;
         item->next_in_bucket = s->buckets[hash & (s->bucket_count - 1)];
         s->buckets[hash & (s->bucket_count - 1)] = item;
