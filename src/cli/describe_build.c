@@ -5,6 +5,7 @@
 #include "base/time.h"
 #include "cli/describe.h"
 #include "cli/report.h"
+#include "core/etcd_overview.h"
 
 static struct pl_describe_node *add(struct pl_describe *d, struct pl_describe_node *parent,
                                     struct pl_describe_node node)
@@ -183,29 +184,15 @@ static void count_machines(struct pl_describe_node *node)
 
 /* --- etcd ---------------------------------------------------------------------------------------- */
 
-static bool has_alarm(const struct pl_etcd_view *etcd, uint64_t member_id, struct pl_buf *text)
-{
-    size_t before = text->len;
-
-    for (uint32_t i = 0; i < etcd->alarms.count; i++) {
-        const struct pl_etcd_alarm *a = &etcd->alarms.items[i];
-        if (a->member_id != member_id || pl__str_equal(a->alarm, PL_STR("NONE")))
-            continue;
-        pl__buf_add(text, text->len == before ? PL_STR("Alarms: ") : PL_STR(", "));
-        pl__buf_add(text, a->alarm);
-    }
-    return text->len > before;
-}
-
 static void add_member(struct pl_describe *d, struct pl_describe_node *parent,
                        const struct pl_etcd_view *etcd, const struct pl_etcd_member *m)
 {
     struct pl_describe_node node = { .color = COLOR_GREEN, .status = PL_STR("Voter") };
-    struct pl_buf alarms;
+    struct pl_str alarms = pl__etcd_alarms_of(d->scratch, etcd, m->id);
 
-    pl__buf_init(&alarms, d->scratch, 4096);
-    node.calls = has_alarm(etcd, m->id, &alarms);
-    node.message = pl__buf_str(&alarms);
+    node.calls = alarms.len > 0;
+    if (node.calls)
+        node.message = pl__str_format(d->scratch, "Alarms: %.*s", PL_STR_ARG(alarms));
     if (m->is_learner)
         node.status = PL_STR("Learner");
     if (m->name.len == 0)

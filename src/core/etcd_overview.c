@@ -2,14 +2,15 @@
 
 #include "core/control_plane.h"
 
-static struct pl_str alarms_of(struct pl_arena *arena, const struct pl_etcd_view *etcd, uint64_t id)
+struct pl_str pl__etcd_alarms_of(struct pl_arena *arena, const struct pl_etcd_view *etcd,
+                                 uint64_t member_id)
 {
     struct pl_buf text;
 
     pl__buf_init(&text, arena, SIZE_MAX);
     for (uint32_t i = 0; i < etcd->alarms.count; i++) {
         const struct pl_etcd_alarm *a = &etcd->alarms.items[i];
-        if (a->member_id != id || pl__str_equal(a->alarm, PL_STR("NONE")))
+        if (a->member_id != member_id || pl__str_equal(a->alarm, PL_STR("NONE")))
             continue;
         if (text.len)
             pl__buf_add_lit(&text, ", ");
@@ -49,7 +50,7 @@ static void rows_fill(struct pl_arena *arena, const struct pl_control_plane *cp,
         struct pl_etcd_row *row = &rows[i];
         row->member = m;
         row->label = pl__member_label(arena, m);
-        row->alarms = alarms_of(arena, etcd, m->id);
+        row->alarms = pl__etcd_alarms_of(arena, etcd, m->id);
         row->leads = etcd->leader && etcd->leader == m->id;
         if (host) {
             row->machine = host->machine->meta.name;

@@ -32,6 +32,10 @@ struct pl_etcd_overview {
     const struct pl_verdict *verdict; /* EtcdClusterHealthy */
 };
 
+/* "NOSPACE, CORRUPT": what this member raises, in the arena; empty: nothing. */
+struct pl_str pl__etcd_alarms_of(struct pl_arena *arena, const struct pl_etcd_view *etcd,
+                                 uint64_t member_id);
+
 /* Of this control plane. 0, or -1 when a bound is passed. */
 int pl__etcd_overview(const struct pl_snapshot *s, const struct pl_kcp *kcp,
                       struct pl_evaluate_options options, struct pl_arena *arena,
