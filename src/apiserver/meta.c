@@ -272,21 +272,30 @@ static int check_types(struct call *c, const struct pl_tree *metadata)
     return 0;
 }
 
-static size_t depth_without_managed(const struct pl_tree *object, const struct pl_tree *metadata,
-                                    size_t *nodes)
+/* What is stored must be readable again, whatever patches made of it. */
+static int check_size(struct call *c, const struct pl_tree *object, const struct pl_tree *metadata)
 {
+    struct pl_tree_size size = { .widest = pl__tree_count(object) }, managed = { 0 };
     size_t deepest = 0;
 
+    if (pl__tree_count(metadata) > size.widest)
+        size.widest = pl__tree_count(metadata);
     for (const struct pl_tree *m = object->first; m; m = m->next) {
-        size_t depth = m == metadata ? 0 : pl__tree_depth(m, nodes);
+        size_t depth = m == metadata ? 0 : pl__tree_depth(m, &size);
         deepest = depth > deepest ? depth : deepest;
     }
     for (const struct pl_tree *m = metadata ? metadata->first : NULL; m; m = m->next) {
-        bool managed = pl__str_equal(m->key, PL_STR("managedFields"));
-        size_t depth = managed ? 0 : pl__tree_depth(m, nodes);
-        deepest = depth > deepest ? depth : deepest;
+        bool owners = pl__str_equal(m->key, PL_STR("managedFields"));
+        size_t depth = pl__tree_depth(m, owners ? &managed : &size);
+        deepest = !owners && depth > deepest ? depth : deepest;
     }
-    return deepest;
+    if (deepest > PL_OBJECT_DEPTH_MAX)
+        return pl__fail_status(c, 400, "BadRequest", "the object is nested too deeply");
+    if (size.widest > PL_OBJECT_MEMBERS_MAX || managed.widest > PL_TREE_MEMBERS_MAX)
+        return pl__fail_status(c, 413, "RequestEntityTooLarge",
+                               "Request entity too large: an object has more than %d fields",
+                               PL_OBJECT_MEMBERS_MAX);
+    return 0;
 }
 
 /* Of Secrets and ConfigMaps: what may not change. */
@@ -328,10 +337,9 @@ int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl
     const struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
     struct pl_str name = pl__tree_get_str(metadata, "name");
     struct faults f = { 0 };
-    size_t nodes = 0;
 
-    if (depth_without_managed(object, metadata, &nodes) > PL_OBJECT_DEPTH_MAX)
-        return pl__fail_status(c, 400, "BadRequest", "the object is nested too deeply");
+    if (check_size(c, object, metadata) < 0)
+        return -1;
     if (c->kind->custom && !pl__str_equal(pl__tree_get_str(object, "kind"), pl__str(c->kind->kind)))
         pl__fault(c, &f, "FieldValueInvalid", PL_STR("kind"), "Invalid value: \"%.*s\": must be %s",
                   PL_STR_ARG(pl__tree_get_str(object, "kind")), c->kind->kind);

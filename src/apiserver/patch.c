@@ -2,8 +2,13 @@
 
 #include <assert.h>
 
-/* Nodes that one JSON patch may look at while it copies and moves: many times a large object. */
-enum { NODES_MAX = 1000000 };
+/* What one JSON patch may do, many times what a large object needs: values put somewhere, bytes copied (as many as
+ * real servers allow), and members or items passed on the way to what is meant. */
+enum {
+    NODES_MAX = 1000000,
+    COPIED_BYTES_MAX = 3 * 1024 * 1024,
+    PASSED_MAX = 40 * 1024 * 1024,
+};
 
 /* --- paths of rules ------------------------------------------------------------------------------ */
 
@@ -71,8 +76,9 @@ static int pointer_read(struct pl_arena *a, struct pl_str text, struct pointer *
     p->count = 0;
     if (!slash)
         return text.len ? -1 : 0;
+    char *steps = PL_NEW(a, char, text.len);
     for (size_t i = (size_t)(slash - text.ptr); i < text.len;) {
-        char *step = PL_NEW(a, char, text.len - i);
+        char *step = steps;
         size_t len = 0;
         for (i++; i < text.len && text.ptr[i] != '/'; i++) {
             char next = i + 1 < text.len ? text.ptr[i + 1] : 0;
@@ -83,6 +89,7 @@ static int pointer_read(struct pl_arena *a, struct pl_str text, struct pointer *
         if (p->count == PL_TREE_DEPTH_MAX)
             return -1;
         p->steps[p->count++] = (struct pl_str){ step, len };
+        steps += len;
     }
     return 0;
 }
@@ -101,29 +108,6 @@ static int array_index(struct pl_str step, size_t count, size_t *index)
     return *index < count ? 0 : -1;
 }
 
-/* NULL: not there, or null, which is the same to the library. */
-static struct pl_tree *step_into(const struct pl_tree *t, struct pl_str step)
-{
-    struct pl_tree *found = NULL;
-    size_t index;
-
-    if (t->type == JSON_OBJECT)
-        found = pl__tree_get(t, step);
-    else if (t->type == JSON_ARRAY && array_index(step, pl__tree_count(t), &index) == 0)
-        found = pl__tree_item(t, index);
-    return found && found->type != JSON_NULL ? found : NULL;
-}
-
-/* The object or array that holds the last step; NULL: none. */
-static struct pl_tree *holder(struct pl_tree *root, const struct pointer *p)
-{
-    if (p->count == 0)
-        return NULL;
-    for (size_t i = 0; i + 1 < p->count && root; i++)
-        root = step_into(root, p->steps[i]);
-    return root && (root->type == JSON_OBJECT || root->type == JSON_ARRAY) ? root : NULL;
-}
-
 static struct pl_str last_step(const struct pointer *p)
 {
     return p->steps[p->count - 1];
@@ -133,30 +117,72 @@ struct patching {
     struct pl_arena *arena;
     struct pl_tree *root;
     size_t nodes;
+    size_t copied_bytes;
+    size_t passed;
 };
+
+/* How many are inside; all of them may have to be passed. */
+static size_t inside(struct patching *p, const struct pl_tree *t)
+{
+    size_t count = pl__tree_count(t);
+
+    p->passed += count;
+    return count;
+}
+
+/* NULL: not there, or null, which is the same to the library. */
+static struct pl_tree *step_into(struct patching *p, const struct pl_tree *t, struct pl_str step)
+{
+    struct pl_tree *found = NULL;
+    size_t count = inside(p, t), index;
+
+    if (t->type == JSON_OBJECT)
+        found = pl__tree_get(t, step);
+    else if (t->type == JSON_ARRAY && array_index(step, count, &index) == 0)
+        found = pl__tree_item(t, index);
+    return found && found->type != JSON_NULL ? found : NULL;
+}
+
+/* The object or array that holds the last step; NULL: none, or it took too long to get there. */
+static struct pl_tree *holder(struct patching *p, const struct pointer *to)
+{
+    struct pl_tree *t = p->root;
+
+    if (to->count == 0)
+        return NULL;
+    for (size_t i = 0; i + 1 < to->count && t; i++)
+        t = step_into(p, t, to->steps[i]);
+    return t && (t->type == JSON_OBJECT || t->type == JSON_ARRAY) && p->passed <= PASSED_MAX ? t
+                                                                                             : NULL;
+}
 
 /* Every value that is put somewhere comes by here, so the tree never gets deeper than a body may be. */
 static bool fits(struct patching *p, const struct pointer *to, const struct pl_tree *value)
 {
-    return to->count + pl__tree_depth(value, &p->nodes) <= PL_TREE_DEPTH_MAX &&
-           p->nodes <= NODES_MAX;
+    struct pl_tree_size size = { 0 };
+    size_t depth = pl__tree_depth(value, &size);
+
+    p->nodes += size.nodes;
+    return to->count + depth <= PL_TREE_DEPTH_MAX && p->nodes <= NODES_MAX;
 }
 
 static int add(struct patching *p, const struct pointer *to, struct pl_tree *value)
 {
-    struct pl_tree *parent = holder(p->root, to);
+    struct pl_tree *parent = holder(p, to);
     size_t index;
 
     if (!parent || !fits(p, to, value))
         return -1;
+    if (parent->type == JSON_ARRAY && pl__str_equal(last_step(to), PL_STR("-"))) {
+        pl__tree_append(parent, value);
+        return 0;
+    }
+    size_t places = inside(p, parent) + 1;
     if (parent->type == JSON_OBJECT) {
         pl__tree_set(parent, last_step(to), value);
         return 0;
     }
-    size_t places = pl__tree_count(parent) + 1;
-    if (pl__str_equal(last_step(to), PL_STR("-")))
-        index = places - 1;
-    else if (array_index(last_step(to), places, &index) < 0)
+    if (array_index(last_step(to), places, &index) < 0)
         return -1;
     pl__tree_insert(parent, index, value);
     return 0;
@@ -164,7 +190,7 @@ static int add(struct patching *p, const struct pointer *to, struct pl_tree *val
 
 static int replace(struct patching *p, const struct pointer *to, struct pl_tree *value)
 {
-    struct pl_tree *parent = holder(p->root, to);
+    struct pl_tree *parent = holder(p, to);
     size_t index;
 
     if (!fits(p, to, value))
@@ -176,11 +202,12 @@ static int replace(struct patching *p, const struct pointer *to, struct pl_tree 
     }
     if (!parent)
         return -1;
+    size_t count = inside(p, parent);
     if (parent->type == JSON_OBJECT) {
         pl__tree_set(parent, last_step(to), value);
         return 0;
     }
-    if (array_index(last_step(to), pl__tree_count(parent), &index) < 0)
+    if (array_index(last_step(to), count, &index) < 0)
         return -1;
     pl__tree_take(parent, index);
     pl__tree_insert(parent, index, value);
@@ -189,22 +216,24 @@ static int replace(struct patching *p, const struct pointer *to, struct pl_tree 
 
 static struct pl_tree *take(struct patching *p, const struct pointer *from)
 {
-    struct pl_tree *parent = holder(p->root, from);
+    struct pl_tree *parent = holder(p, from);
     size_t index;
 
     if (!parent)
         return NULL;
+    size_t count = inside(p, parent);
     if (parent->type == JSON_OBJECT)
         return pl__tree_remove(parent, last_step(from));
-    if (array_index(last_step(from), pl__tree_count(parent), &index) < 0)
+    if (array_index(last_step(from), count, &index) < 0)
         return NULL;
     return pl__tree_take(parent, index);
 }
 
 static int copy(struct patching *p, const struct pointer *from, const struct pointer *to)
 {
-    const struct pl_tree *parent = holder(p->root, from);
-    const struct pl_tree *value = parent ? step_into(parent, last_step(from)) : NULL;
+    const struct pl_tree *parent = holder(p, from);
+    const struct pl_tree *value = parent ? step_into(p, parent, last_step(from)) : NULL;
+    struct pl_tree_size size = { 0 };
     size_t index;
 
     if (!parent || (parent->type == JSON_ARRAY &&
@@ -212,25 +241,34 @@ static int copy(struct patching *p, const struct pointer *from, const struct poi
         return -1;
     if (!value)
         return add(p, to, pl__tree_new(p->arena, JSON_NULL));
-    pl__tree_depth(value, &p->nodes);
-    return p->nodes > NODES_MAX ? -1 : add(p, to, pl__tree_copy(p->arena, value));
+    pl__tree_depth(value, &size);
+    p->nodes += size.nodes;
+    p->copied_bytes += size.bytes;
+    return p->nodes > NODES_MAX || p->copied_bytes > COPIED_BYTES_MAX
+               ? -1
+               : add(p, to, pl__tree_copy(p->arena, value));
 }
 
 static int test(struct patching *p, const struct pointer *at, const struct pl_tree *value)
 {
-    const struct pl_tree *parent = holder(p->root, at);
+    const struct pl_tree *parent = holder(p, at);
     const struct pl_tree *there = p->root;
+    struct pl_tree_size size = { 0 };
     size_t index;
 
     if (at->count && (!parent || (parent->type == JSON_ARRAY &&
                                   array_index(last_step(at), pl__tree_count(parent), &index) < 0)))
         return -1;
     if (at->count)
-        there = step_into(parent, last_step(at));
+        there = step_into(p, parent, last_step(at));
     if (!value || !there)
         return value && value->type == JSON_NULL && !there ? 0 : -1;
-    pl__tree_depth(there, &p->nodes);
-    return p->nodes <= NODES_MAX && pl__tree_equal(there, value) ? 0 : -1;
+    /* When members come in another order each is looked for among all. */
+    pl__tree_depth(there, &size);
+    p->nodes += size.nodes;
+    p->passed += size.nodes * size.widest / 2;
+    return p->nodes <= NODES_MAX && p->passed <= PASSED_MAX && pl__tree_equal(there, value) ? 0
+                                                                                            : -1;
 }
 
 /* The operations are decoded before any of them is done: what has another type is no patch. */

@@ -5,13 +5,25 @@
 /* Rows are fetched in portions, so that a list with a selector needs no more memory than what it gives. */
 enum { PORTION = 128, CONTINUE_MAX_BYTES = 2048 };
 
+/* For text that is no object, as a disk may leave it: what the row's key says, so that it can be deleted. */
+static struct pl_tree *stand_in(struct pl_arena *a, const struct pl_store_row *row)
+{
+    struct pl_tree *object = pl__tree_new(a, JSON_OBJECT);
+    struct pl_tree *metadata = pl__tree_make(a, object, PL_STR("metadata"));
+
+    pl__tree_set(metadata, PL_STR("name"), pl__tree_str(a, row->key.name));
+    if (row->key.ns.len)
+        pl__tree_set(metadata, PL_STR("namespace"), pl__tree_str(a, row->key.ns));
+    return object;
+}
+
 struct pl_tree *pl__read_row(struct pl_arena *a, const struct pl_kind *kind,
                              const struct pl_store_row *row)
 {
     struct pl_tree *object = pl__tree_read(a, row->object, NULL);
 
-    if (!object || object->type != JSON_OBJECT) /* only we write there */
-        object = pl__tree_new(a, JSON_OBJECT);
+    if (!object || object->type != JSON_OBJECT)
+        object = stand_in(a, row);
     pl__meta_from_stored(a, kind, object);
     return object;
 }

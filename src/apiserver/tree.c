@@ -2,9 +2,8 @@
 
 #include <stdlib.h>
 
-/* Members are looked for one after the other, and merging looks for each: bounded, so that no request can
- * keep the server busy for long. */
-enum { MEMBERS_MAX = 8192, SORTED_FROM = 16 };
+/* From so many keys on it is quicker to sort them than to compare each with each. */
+enum { SORTED_FROM = 16 };
 
 struct pl_tree *pl__tree_new(struct pl_arena *a, enum pl_json_type type)
 {
@@ -65,8 +64,9 @@ static struct pl_tree *read_inside(struct pl_json *j, struct pl_tree *t)
         more = object ? pl__json_key(j, &key) : pl__json_item(j);
         if (more != 1)
             break;
-        if (object && count == MEMBERS_MAX) {
-            pl__json_error(j, j->at, PL_INVALID, "an object has more than %d fields", MEMBERS_MAX);
+        if (object && count == PL_TREE_MEMBERS_MAX) {
+            pl__json_error(j, j->at, PL_INVALID, "an object has more than %d fields",
+                           PL_TREE_MEMBERS_MAX);
             return NULL;
         }
         if (object)
@@ -288,15 +288,18 @@ bool pl__tree_get_true(const struct pl_tree *t, const char *path)
     return m && m->type == JSON_TRUE;
 }
 
-size_t pl__tree_depth(const struct pl_tree *t, size_t *nodes)
+size_t pl__tree_depth(const struct pl_tree *t, struct pl_tree_size *size)
 {
-    size_t deepest = 0;
+    size_t deepest = 0, count = 0;
 
-    ++*nodes;
-    for (const struct pl_tree *inside = t->first; inside; inside = inside->next) {
-        size_t depth = pl__tree_depth(inside, nodes);
+    size->nodes++;
+    size->bytes += t->key.len + t->text.len;
+    for (const struct pl_tree *inside = t->first; inside; inside = inside->next, count++) {
+        size_t depth = pl__tree_depth(inside, size);
         deepest = depth > deepest ? depth : deepest;
     }
+    if (t->type == JSON_OBJECT && count > size->widest)
+        size->widest = count;
     return deepest + (t->type == JSON_OBJECT || t->type == JSON_ARRAY);
 }
 

@@ -10,6 +10,13 @@
 enum {
     PL_TREE_DEPTH_MAX = 160,  /* of any text that is read */
     PL_OBJECT_DEPTH_MAX = 64, /* of an object that is stored; its managedFields may double that */
+
+    /* Members are looked for one after the other, and merging looks for each: bounded, so that no request can
+     * keep the server busy for long. */
+    PL_OBJECT_MEMBERS_MAX = 8192, /* of any JSON object inside of one that is stored */
+    /* Of any text that is read: what is stored can always be read again, with what the server adds (the "." of
+     * managedFields, times of a deletion). */
+    PL_TREE_MEMBERS_MAX = PL_OBJECT_MEMBERS_MAX + 16,
 };
 
 struct pl_tree {
@@ -21,7 +28,8 @@ struct pl_tree {
     struct pl_tree *next;
 };
 
-/* Reads one JSON text; NULL with an error when it is none, or a key comes twice in an object. */
+/* Reads one JSON text; NULL with an error when it is none, is past a bound, or a key comes twice in an
+ * object. */
 struct pl_tree *pl__tree_read(struct pl_arena *a, struct pl_str text, struct pl_error **err);
 /* Compact, one line, at the end of `b`. */
 void pl__tree_write(struct pl_buf *b, const struct pl_tree *t);
@@ -33,7 +41,7 @@ struct pl_tree *pl__tree_int(struct pl_arena *a, int64_t n);
 struct pl_tree *pl__tree_bool(struct pl_arena *a, bool b);
 struct pl_tree *pl__tree_copy(struct pl_arena *a, const struct pl_tree *t);
 
-/* Same value: members in any order, items in the same, numbers by value where they are whole. */
+/* Same value: members in any order, items in the same, numbers by their digits: 1 is not 1.0. */
 bool pl__tree_equal(const struct pl_tree *x, const struct pl_tree *y);
 
 /* The member, or NULL; `t` may be NULL or something else than an object. */
@@ -44,8 +52,13 @@ struct pl_tree *pl__tree_at(const struct pl_tree *t, const char *path);
 struct pl_str pl__tree_get_str(const struct pl_tree *t, const char *path);
 int64_t pl__tree_get_int(const struct pl_tree *t, const char *path, int64_t otherwise);
 bool pl__tree_get_true(const struct pl_tree *t, const char *path);
-/* Objects and arrays inside of each other, itself counted; adds to `*nodes` how many values there are. */
-size_t pl__tree_depth(const struct pl_tree *t, size_t *nodes);
+/* Objects and arrays inside of each other, itself counted; adds up in `*size` what there is. */
+struct pl_tree_size {
+    size_t nodes;
+    size_t bytes;  /* of keys, strings and numbers */
+    size_t widest; /* the most members that one object has */
+};
+size_t pl__tree_depth(const struct pl_tree *t, struct pl_tree_size *size);
 size_t pl__tree_count(const struct pl_tree *t);
 struct pl_tree *pl__tree_item(const struct pl_tree *t, size_t index);
 

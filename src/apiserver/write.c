@@ -219,6 +219,7 @@ static int store_revision(struct call *c, const struct pl_store_row *old, struct
 {
     struct pl_store *store = c->s->store;
     struct pl_str owners[OWNERS_MAX];
+    struct pl_buf text;
     struct pl_store_write w = {
         .key = pl__call_key(c),
         .previous = old ? old->version : 0,
@@ -232,8 +233,10 @@ static int store_revision(struct call *c, const struct pl_store_row *old, struct
         return pl__fail_store(c);
     w.version = pl__api_store_take_version(store);
     set_version(c, object, w.version);
-    w.object = pl__tree_text(c->arena, object);
-    if (w.object.len > PL_API_BODY_BYTES_MAX && !remove) {
+    pl__buf_init(&text, c->arena, remove ? SIZE_MAX / 2 : PL_API_BODY_BYTES_MAX);
+    pl__tree_write(&text, object);
+    w.object = pl__buf_str(&text);
+    if (text.overflowed) {
         pl__api_store_rollback(store);
         return pl__fail_status(c, 413, "RequestEntityTooLarge",
                                "Request entity too large: limit is %d", PL_API_BODY_BYTES_MAX);

@@ -28,9 +28,9 @@ static struct pl_str take_line(struct pl_str *rest)
 
 static void check_result(struct pl_arena *a, const struct pl_tree *t)
 {
-    size_t nodes = 0;
+    struct pl_tree_size size = { 0 };
 
-    REQUIRE(pl__tree_depth(t, &nodes) <= PL_TREE_DEPTH_MAX);
+    REQUIRE(pl__tree_depth(t, &size) <= PL_TREE_DEPTH_MAX);
     struct pl_tree *back = pl__tree_read(a, pl__tree_text(a, t), NULL);
     REQUIRE(back && pl__tree_equal(t, back));
 }

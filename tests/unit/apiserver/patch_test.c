@@ -180,6 +180,69 @@ static void test_json(void)
     }
     CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_FAILED);
 
+    CASE("so are bytes that are copied, however few values they are")
+    root = tree("{}");
+    char *large = PL_NEW(&arena, char, 1 << 20);
+    memset(large, 'x', 1 << 20);
+    pl__tree_set(root, PL_STR("a"), pl__tree_str(&arena, (struct pl_str){ large, 1 << 20 }));
+    operations = tree("[]");
+    for (int i = 0; i < 3; i++) {
+        CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_DONE);
+        pl__tree_append(operations, tree("{\"op\":\"copy\",\"from\":\"/a\",\"path\":\"/b\"}"));
+    }
+    CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_FAILED);
+
+    struct pl_tree *list = tree("[]");
+    for (int i = 0; i < 100000; i++)
+        pl__tree_append(list, pl__tree_new(&arena, JSON_NULL));
+    static const char *const far[] = {
+        "{\"op\":\"add\",\"path\":\"/a/99999\",\"value\":0}",
+        "{\"op\":\"replace\",\"path\":\"/a/-1\",\"value\":0}",
+        "{\"op\":\"test\",\"path\":\"/a/9\",\"value\":null}",
+        "{\"op\":\"move\",\"from\":\"/a/-1\",\"path\":\"/a/0\"}",
+        "{\"op\":\"copy\",\"from\":\"/a/9\",\"path\":\"/b\"}",
+        "{\"op\":\"remove\",\"path\":\"/a/9\"}",
+    };
+    for (size_t i = 0; i < sizeof far / sizeof far[0]; i++) {
+        CASE("so is the way of %s", far[i])
+        root = tree("{}");
+        pl__tree_set(root, PL_STR("a"), pl__tree_copy(&arena, list));
+        operations = tree("[]");
+        for (int k = 0; k < 10; k++)
+            pl__tree_append(operations, tree(far[i]));
+        CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_DONE);
+        for (int k = 0; k < 990; k++)
+            pl__tree_append(operations, tree(far[i]));
+        CHECK_INT(pl__patch_json(&arena, &root, operations, &message), PATCH_FAILED);
+    }
+
+    CASE("so is a comparison of members in another order")
+    struct pl_tree *map = tree("{}"), *turned = tree("{}");
+    for (int i = 0; i < PL_OBJECT_MEMBERS_MAX; i++) {
+        struct pl_tree *m = pl__tree_new(&arena, JSON_TRUE);
+        m->key = pl__str_format(&arena, "k%d", i);
+        pl__tree_append(map, m);
+        pl__tree_insert(turned, 0, pl__tree_copy(&arena, m));
+    }
+    operations = tree("[{\"op\":\"test\",\"path\":\"\"}]");
+    pl__tree_set(operations->first, PL_STR("value"), turned);
+    CHECK_INT(pl__patch_json(&arena, &map, operations, &message), PATCH_DONE);
+    for (int i = 0; i < 9; i++)
+        pl__tree_append(operations, pl__tree_copy(&arena, operations->first));
+    CHECK_INT(pl__patch_json(&arena, &map, operations, &message), PATCH_FAILED);
+
+    CASE("a long path is not held once for each of its steps")
+    char *steps = PL_NEW(&arena, char, (1 << 20) + 1);
+    memset(steps, 'x', 1 << 20);
+    for (int i = 0; i < PL_TREE_DEPTH_MAX - 10; i++)
+        steps[2 * i] = '/';
+    struct pl_str deep = { steps, 1 << 20 };
+    operations = tree("[{\"op\":\"remove\"}]");
+    pl__tree_set(operations->first, PL_STR("path"), pl__tree_str(&arena, deep));
+    size_t used = arena.used_bytes;
+    CHECK_INT(pl__patch_json(&arena, &map, operations, &message), PATCH_FAILED);
+    CHECK(arena.used_bytes - used < 2 << 20);
+
     CASE("so are operations")
     operations = tree("[]");
     for (int i = 0; i <= PL_PATCH_OPERATIONS_MAX; i++)
