@@ -132,20 +132,29 @@ struct pl_str pl__fields_item_step(struct pl_arena *a, const struct pl_merge_rul
     return pl__str_format(a, "v:%.*s", PL_STR_ARG(text));
 }
 
+struct pl_str *pl__fields_item_steps(struct pl_arena *a, const struct pl_merge_rule *rule,
+                                     const struct pl_tree *list)
+{
+    struct pl_str *steps = PL_NEW(a, struct pl_str, pl__tree_count(list) + 1);
+    size_t i = 0;
+
+    for (const struct pl_tree *item = list->first; item; item = item->next)
+        steps[i++] = pl__fields_item_step(a, rule, item);
+    return steps;
+}
+
 /* The steps of all items, or NULL when the list has to be taken as one field. */
 static struct pl_str *item_steps(struct walking *w, const struct pl_tree *list,
                                  const struct pl_merge_rule *rule)
 {
-    size_t count = pl__tree_count(list), i = 0;
+    size_t count = pl__tree_count(list);
 
     if (count > ITEMS_MAX)
         return NULL;
-    struct pl_str *steps = PL_NEW(w->arena, struct pl_str, count + 1);
-    for (const struct pl_tree *item = list->first; item; item = item->next, i++) {
-        steps[i] = pl__fields_item_step(w->arena, rule, item);
+    struct pl_str *steps = pl__fields_item_steps(w->arena, rule, list);
+    for (size_t i = 0; i < count; i++)
         if (steps[i].len == 0)
             return NULL;
-    }
     return steps;
 }
 

@@ -68,5 +68,9 @@ size_t pl__fields_paths(struct pl_arena *a, const struct pl_fields *set, struct 
 /* The item's step by the rule ("k:..." or "v:..."), or an empty one when a key is not there or it is null. */
 struct pl_str pl__fields_item_step(struct pl_arena *a, const struct pl_merge_rule *rule,
                                    const struct pl_tree *item);
+/* The steps of all items of a list, in their order. Who compares items with each other needs these: a step is
+ * made anew each time. */
+struct pl_str *pl__fields_item_steps(struct pl_arena *a, const struct pl_merge_rule *rule,
+                                     const struct pl_tree *list);
 
 #endif

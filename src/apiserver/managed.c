@@ -277,13 +277,24 @@ static const struct pl_merge_rule *rule_here(const struct applying *p)
     return pl__rule_path_find(p->kind, &p->path);
 }
 
+/* The place of a step among `count`; `count`: none. */
+static size_t place_of(const struct pl_str *steps, size_t count, struct pl_str step)
+{
+    size_t i = 0;
+
+    while (i < count && !pl__str_equal(steps[i], step))
+        i++;
+    return i;
+}
+
 static int check_list(struct applying *p, const struct pl_merge_rule *rule,
                       const struct pl_tree *list, struct pl_str *message)
 {
-    size_t index = 0;
+    const struct pl_str *steps = pl__fields_item_steps(p->arena, rule, list);
+    size_t count = pl__tree_count(list);
 
-    for (const struct pl_tree *i = list->first; i; i = i->next, index++) {
-        struct pl_str step = pl__fields_item_step(p->arena, rule, i);
+    for (size_t index = 0; index < count; index++) {
+        struct pl_str step = steps[index];
         if (step.len == 0) {
             *message = pl__str_format(
                 p->arena,
@@ -294,13 +305,12 @@ static int check_list(struct applying *p, const struct pl_merge_rule *rule,
                 rule->merge == MERGE_MAP ? rule->keys : "");
             return -1;
         }
-        for (const struct pl_tree *k = list->first; k != i; k = k->next)
-            if (pl__str_equal(step, pl__fields_item_step(p->arena, rule, k))) {
-                *message = pl__str_format(p->arena, ".%.*s: duplicate entries for key %.*s",
-                                          (int)p->path.len, p->path.text, (int)(step.len - 2),
-                                          step.ptr + 2);
-                return -1;
-            }
+        if (place_of(steps, index, step) < index) {
+            *message =
+                pl__str_format(p->arena, ".%.*s: duplicate entries for key %.*s", (int)p->path.len,
+                               p->path.text, (int)(step.len - 2), step.ptr + 2);
+            return -1;
+        }
     }
     return 0;
 }
@@ -339,16 +349,6 @@ int pl__managed_check(struct pl_arena *a, const struct pl_kind *kind, const stru
     struct applying p = { .arena = a, .kind = kind };
 
     return check(&p, config, message);
-}
-
-static struct pl_tree *item_with(struct applying *p, const struct pl_merge_rule *rule,
-                                 const struct pl_tree *list, struct pl_str step, size_t *index)
-{
-    *index = 0;
-    for (struct pl_tree *i = list->first; i; i = i->next, ++*index)
-        if (pl__str_equal(pl__fields_item_step(p->arena, rule, i), step))
-            return i;
-    return NULL;
 }
 
 static void merge_members(struct applying *p, struct pl_tree *target, const struct pl_tree *config);
@@ -397,13 +397,15 @@ static size_t next_shared(const struct item *items, size_t at, size_t count)
 static void merge_items(struct applying *p, const struct pl_merge_rule *rule,
                         struct pl_tree *target, const struct pl_tree *config)
 {
-    size_t ours_count, theirs_count, o = 0, t = 0, index;
+    size_t ours_count, theirs_count, o = 0, t = 0;
     struct item *ours = items_of(p, target, &ours_count);
     struct item *theirs = items_of(p, config, &theirs_count);
+    const struct pl_str *our_steps = pl__fields_item_steps(p->arena, rule, target);
+    const struct pl_str *their_steps = pl__fields_item_steps(p->arena, rule, config);
 
     for (size_t i = 0; i < theirs_count; i++) {
-        struct pl_str step = pl__fields_item_step(p->arena, rule, theirs[i].value);
-        if (!item_with(p, rule, target, step, &index))
+        size_t index = place_of(our_steps, ours_count, their_steps[i]);
+        if (index == ours_count)
             continue;
         theirs[i].other = &ours[index];
         ours[index].other = &theirs[i];
@@ -451,16 +453,18 @@ static void prune(struct applying *p, struct pl_tree *value, const struct pl_fie
                   const struct pl_fields *keep)
 {
     const struct pl_merge_rule *rule = value->type == JSON_ARRAY ? rule_here(p) : NULL;
+    struct pl_str *steps = rule ? pl__fields_item_steps(p->arena, rule, value) : NULL;
+    size_t count = steps ? pl__tree_count(value) : 0;
 
     for (const struct pl_fields *c = last->first; c; c = c->next) {
         const struct pl_fields *kept = pl__fields_child(keep, c->step);
         struct pl_str name = { c->step.ptr + 2, c->step.len - 2 };
-        size_t index = 0, before = p->path.len;
+        size_t index = steps ? place_of(steps, count, c->step) : 0, before = p->path.len;
         struct pl_tree *inside = NULL;
         if (value->type == JSON_OBJECT && c->step.ptr[0] == 'f')
             inside = pl__tree_get(value, name);
-        else if (rule)
-            inside = item_with(p, rule, value, c->step, &index);
+        else if (index < count)
+            inside = pl__tree_item(value, index);
         if (!inside)
             continue;
         if (value->type == JSON_OBJECT)
@@ -470,10 +474,13 @@ static void prune(struct applying *p, struct pl_tree *value, const struct pl_fie
         p->path.len = before;
         if (kept || (c->first && inside->first))
             continue;
-        if (value->type == JSON_OBJECT)
+        if (value->type == JSON_OBJECT) {
             pl__tree_remove(value, name);
-        else
-            pl__tree_take(value, index);
+            continue;
+        }
+        pl__tree_take(value, index);
+        count--;
+        memmove(&steps[index], &steps[index + 1], (count - index) * sizeof *steps);
     }
 }
 

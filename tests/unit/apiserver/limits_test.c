@@ -169,6 +169,65 @@ static void test_copies(void)
     pl__arena_reset(&arena);
 }
 
+/* A Pod with `containers`, and `variables` in each. */
+static const char *pod(int containers, int variables)
+{
+    size_t len = (size_t)snprintf(
+        text, sizeof text,
+        "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\"},\"spec\":{"
+        "\"containers\":[");
+
+    for (int i = 0; i < containers; i++) {
+        len += (size_t)snprintf(text + len, sizeof text - len,
+                                "%s{\"name\":\"c%d\",\"image\":\"i\",\"env\":[", i ? "," : "", i);
+        for (int k = 0; k < variables; k++)
+            len += (size_t)snprintf(text + len, sizeof text - len, "%s{\"name\":\"e%d\"}",
+                                    k ? "," : "", k);
+        len += (size_t)snprintf(text + len, sizeof text - len, "]}");
+    }
+    snprintf(text + len, sizeof text - len, "]}}");
+    return text;
+}
+
+static void test_apply(void)
+{
+    static const char apply[] = "APPLY /api/v1/namespaces/default/pods/x?fieldManager=a";
+
+    static const struct {
+        const char *what;
+        int variables, status;
+    } cases[] = {
+        { "created", 1024, 201 },
+        { "merged", 1024, 200 },
+        { "pruned", 1, 200 },
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        CASE("long lists are %s item by item, in little memory", cases[i].what)
+        pl__arena_release(&arena);
+        CHECK_INT(ask(apply, pod(10, cases[i].variables)), cases[i].status);
+        CHECK(arena.held_bytes < MEMORY_MAX);
+        CHECK(pl__str_contains(answer.body, PL_STR("\"e1023\"")) == (cases[i].variables == 1024));
+        CHECK_HAS("\"e0\"");
+    }
+    CASE("the same key twice, and none")
+    static const struct {
+        const char *items, *message;
+    } bad[] = {
+        { "{\"name\":\"a\"},{\"name\":\"b\"},{\"name\":\"a\"}",
+          ".spec.containers: duplicate entries for key {\\\"name\\\":\\\"a\\\"}" },
+        { "{\"name\":\"a\"},{\"image\":\"b\"}", ".spec.containers: element 1: associative list" },
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        char body[512];
+        snprintf(body, sizeof body,
+                 "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{\"name\":\"x\"},\"spec\":{"
+                 "\"containers\":[%s]}}",
+                 bad[i].items);
+        CHECK_INT(ask(apply, body), 500);
+        CHECK_HAS(bad[i].message);
+    }
+}
+
 int main(void)
 {
     pl__arena_init(&arena, NULL, 0);
@@ -176,6 +235,7 @@ int main(void)
     test_members();
     test_restart();
     test_copies();
+    test_apply();
     pl_apiserver_close(server);
     pl__arena_release(&arena);
     return test_end("limits");
