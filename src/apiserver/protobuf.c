@@ -176,8 +176,12 @@ static bool entry_read(struct pl_arena *a, struct pl_str bytes, bool binary, str
             return false;
         *(w.field == 1 ? &key : &value) = w.bytes;
     }
-    pl__tree_set(map, pl__str_copy(a, key),
-                 pl__tree_str(a, binary ? pl__base64_encode(a, value) : value));
+    /* A key that comes twice is refused as in JSON, or the map's bound would not bound the work. */
+    if (pl__tree_count(map) >= PL_OBJECT_MEMBERS_MAX || pl__tree_get(map, key))
+        return false;
+    struct pl_tree *entry = pl__tree_str(a, binary ? pl__base64_encode(a, value) : value);
+    entry->key = pl__str_copy(a, key);
+    pl__tree_append(map, entry);
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "test.h"
 
 #include "apiserver/protobuf.h"
+#include "apiserver/tree.h"
 
 #define BYTES(literal)               \
     {                                \
@@ -37,6 +38,11 @@ static const struct {
       BYTES(TYPED("\x13", "\x0d", "DeleteOptions") "\x12\x07\x08\0\x12\x03\x0a\x01u"),
       "{\"apiVersion\":\"v1\",\"kind\":\"DeleteOptions\",\"gracePeriodSeconds\":0,"
       "\"preconditions\":{\"uid\":\"u\"}}" },
+    { "a key twice",
+      BYTES(TYPED("\x0f", "\x09", "ConfigMap") "\x12\x0a\x12\x03\x0a\x01"
+                                               "a\x12\x03\x0a\x01"
+                                               "a"),
+      NULL },
     { "nothing", BYTES(""), NULL },
     { "JSON", BYTES("{\"kind\":\"Secret\"}"), NULL },
     { "no type", BYTES("k8s\0"), NULL },
@@ -50,6 +56,34 @@ static const struct {
     { "a text for a flag", BYTES(SECRET "\x12\x02\x2a\0"), NULL },
     { "a group, which nobody uses", BYTES(SECRET "\x12\x01\x0b"), NULL },
 };
+
+/* A ConfigMap with so many entries in its data. */
+static struct pl_str config_map(struct pl_arena *arena, int entries)
+{
+    struct pl_buf data, body;
+
+    pl__buf_init(&data, arena, SIZE_MAX / 2);
+    for (int i = 0; i < entries; i++)
+        pl__buf_printf(&data, "\x12\x08\x0a\x06%06d", i);
+    pl__buf_init(&body, arena, SIZE_MAX / 2);
+    pl__buf_add(&body, (struct pl_str)BYTES(TYPED("\x0f", "\x09", "ConfigMap") "\x12"));
+    size_t len = data.len;
+    for (; len >= 128; len >>= 7)
+        pl__buf_add_char(&body, (char)((len & 127) | 128));
+    pl__buf_add_char(&body, (char)len);
+    pl__buf_add(&body, pl__buf_str(&data));
+    return pl__buf_str(&body);
+}
+
+static void test_entries(struct pl_arena *arena)
+{
+    struct pl_str json;
+
+    CASE("as many entries as a map may have, and more");
+    CHECK(pl__protobuf_to_json(arena, config_map(arena, PL_OBJECT_MEMBERS_MAX), &json));
+    CHECK(pl__tree_read(arena, json, NULL));
+    CHECK(!pl__protobuf_to_json(arena, config_map(arena, PL_OBJECT_MEMBERS_MAX + 1), &json));
+}
 
 int main(void)
 {
@@ -66,6 +100,7 @@ int main(void)
             (void)pl__protobuf_to_json(
                 &arena, pl__str_copy(&arena, (struct pl_str){ cases[i].body.ptr, len }), &json);
     }
+    test_entries(&arena);
     pl__arena_release(&arena);
     return test_end("protobuf");
 }
