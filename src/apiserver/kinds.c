@@ -259,7 +259,7 @@ static const struct pl_merge_rule control_plane_merges[] = {
     { NULL },
 };
 
-static const char *const namespace_fields[] = { "status.phase", "name", NULL };
+static const char *const namespace_fields[] = { "status.phase", NULL };
 static const char *const node_fields[] = { "spec.unschedulable", NULL };
 static const char *const pod_fields[] = {
     "spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName",

@@ -548,6 +548,12 @@ static void test_list(void)
             CHECK_INT(items(), cases[i].items);
     }
 
+    CASE("of Namespaces only what a real server knows as fields")
+    CHECK_INT(ask("GET /api/v1/namespaces?fieldSelector=metadata.name%3Ddefault", ""), 200);
+    CHECK_INT(items(), 1);
+    CHECK_INT(ask("GET /api/v1/namespaces?fieldSelector=name%3Ddefault", ""), 400);
+    CHECK_FIELD("message", "field label not supported: name");
+
     CASE("chunks show one version, whatever happens between them")
     CHECK_INT(machine("GET", "?limit=2", ""), 200);
     CHECK_INT(items(), 2);
