@@ -99,25 +99,43 @@ static int read_requirement(struct cursor *c, struct requirement *r, struct pl_s
     return read_set(c, r, message);
 }
 
+typedef int (*requirement_reader)(struct cursor *c, struct requirement *r, struct pl_str *message);
+
+/* Requirements with a comma between them. */
+static int read_list(struct cursor *c, requirement_reader read_one, struct selector *s,
+                     struct pl_str *message)
+{
+    s->count = 0;
+    if (at_end(c))
+        return 0;
+    s->items = PL_NEW(c->arena, struct requirement, REQUIREMENTS_MAX);
+    do {
+        if (s->count == REQUIREMENTS_MAX)
+            return wrong(c, message, "fewer requirements");
+        if (read_one(c, &s->items[s->count++], message) < 0)
+            return -1;
+    } while (take(c, ","));
+    return 0;
+}
+
+static int read_label(struct cursor *c, struct requirement *r, struct pl_str *message)
+{
+    bool behind = c->at > 0 && c->text.ptr[c->at - 1] == ',';
+
+    if (behind && c->at < c->text.len && c->text.ptr[c->at] == ',') {
+        *message = PL_STR("found ',', expected: identifier after ','");
+        return -1;
+    }
+    return read_requirement(c, r, message);
+}
+
 int pl__selector_read_labels(struct pl_arena *a, struct pl_str text, struct selector *s,
                              struct pl_str *message)
 {
     struct cursor c = { a, text, 0 };
 
-    s->count = 0;
-    if (at_end(&c))
-        return 0;
-    s->items = PL_NEW(a, struct requirement, REQUIREMENTS_MAX);
-    do {
-        if (s->count == REQUIREMENTS_MAX)
-            return wrong(&c, message, "fewer requirements");
-        if (s->count && c.at < text.len && text.ptr[c.at] == ',') {
-            *message = PL_STR("found ',', expected: identifier after ','");
-            return -1;
-        }
-        if (read_requirement(&c, &s->items[s->count++], message) < 0)
-            return -1;
-    } while (take(&c, ","));
+    if (read_list(&c, read_label, s, message) < 0)
+        return -1;
     return at_end(&c) ? 0 : wrong(&c, message, "',' or end of string");
 }
 
@@ -138,31 +156,27 @@ static struct pl_str field_term(struct cursor *c, bool key)
     return (struct pl_str){ out, len };
 }
 
+static int read_field(struct cursor *c, struct requirement *r, struct pl_str *message)
+{
+    r->key = field_term(c, true);
+    bool negated = take(c, "!=");
+    if (!negated && !take(c, "==") && !take(c, "=")) {
+        *message = pl__str_format(c->arena, "invalid selector: '%.*s'; can't understand '%.*s'",
+                                  PL_STR_ARG(c->text), PL_STR_ARG(r->key));
+        return -1;
+    }
+    r->operator_ = negated ? SELECT_NOT_IN : SELECT_IN;
+    new_values(c, r)[0] = field_term(c, false);
+    r->value_count = 1;
+    return 0;
+}
+
 int pl__selector_read_fields(struct pl_arena *a, struct pl_str text, struct selector *s,
                              struct pl_str *message)
 {
     struct cursor c = { a, text, 0 };
 
-    s->count = 0;
-    if (at_end(&c))
-        return 0;
-    s->items = PL_NEW(a, struct requirement, REQUIREMENTS_MAX);
-    do {
-        if (s->count == REQUIREMENTS_MAX)
-            return wrong(&c, message, "fewer requirements");
-        struct requirement *r = &s->items[s->count++];
-        r->key = field_term(&c, true);
-        bool negated = take(&c, "!=");
-        if (!negated && !take(&c, "==") && !take(&c, "=")) {
-            *message = pl__str_format(a, "invalid selector: '%.*s'; can't understand '%.*s'",
-                                      PL_STR_ARG(text), PL_STR_ARG(r->key));
-            return -1;
-        }
-        r->operator_ = negated ? SELECT_NOT_IN : SELECT_IN;
-        new_values(&c, r)[0] = field_term(&c, false);
-        r->value_count = 1;
-    } while (take(&c, ","));
-    return 0;
+    return read_list(&c, read_field, s, message);
 }
 
 struct selector pl__selector_copy(struct pl_arena *a, const struct selector *s)
