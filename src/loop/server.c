@@ -319,7 +319,9 @@ static void lookout_saw(uv_poll_t *poll, int status, int events)
     if (!call)
         return;
     if (!call->handled) {
-        /* What was suspended is read from again, whether it seemed worth it or not. */
+        /* What was suspended is read from again, whether it seemed worth it or not. libmicrohttpd wants this
+         * from its own callbacks only, for the sake of threads that it may have: here it has none and runs inside
+         * of MHD_run(), which we are not in, so nothing is under way on any connection. */
         MHD_suspend_connection(call->connection);
         MHD_resume_connection(call->connection);
         server_poke(call->server);
