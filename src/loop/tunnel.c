@@ -195,7 +195,7 @@ static void client_ready(uv_poll_t *poll, int status, int events)
 
     if (t->finished)
         return;
-    if (status < 0 || ((events & UV_READABLE) && client_read(t) < 0))
+    if (status < 0 || (events & UV_DISCONNECT) || ((events & UV_READABLE) && client_read(t) < 0))
         finish(t);
     else
         pump(t);
@@ -204,16 +204,12 @@ static void client_ready(uv_poll_t *poll, int status, int events)
 static void client_watch(struct pl_tunnel *t)
 {
     const uint8_t *bytes;
-    int events = 0;
+    bool read = t->ended || pl__portserve_read(t->proto, &bytes) < POD_BYTES_MAX;
+    int events = read ? UV_READABLE : UV_DISCONNECT; /* one that leaves is readable, too */
 
-    if (t->ended || pl__portserve_read(t->proto, &bytes) < POD_BYTES_MAX)
-        events |= UV_READABLE;
     if (pl__portserve_send(t->proto, &bytes) > 0)
         events |= UV_WRITABLE;
-    if (events)
-        uv_poll_start(&t->client, events, client_ready);
-    else
-        uv_poll_stop(&t->client);
+    uv_poll_start(&t->client, events, client_ready);
 }
 
 static void linger_over(uv_timer_t *timer)

@@ -549,6 +549,42 @@ static void test_tunnel(void)
     close(fd);
 }
 
+/* A pod that does not read, and a client that sends until nobody takes it any more. */
+static void test_full_tunnel(void)
+{
+    enum { FRAME = 60000, FRAMES_MAX = 1000 };
+    static char frame[8 + 1 + FRAME] = "\x82\xfe"; /* masked with 0, on channel 0 */
+    struct linger at_once = { .l_onoff = 1 };
+    uint16_t port = 0;
+    struct pl_error *err = NULL;
+    int pod_listener = pl__listen_open("127.0.0.1:0", &port, &arena, &err), small = 4096;
+    int fd = dial(pl__server_port(server)), before = forward.closed_count, stuck = 0;
+    size_t at = 0;
+
+    CASE("a client leaves while nothing can be read from it");
+    CHECK_INT(setsockopt(pod_listener, SOL_SOCKET, SO_RCVBUF, &small, sizeof small), 0);
+    frame[2] = (char)((FRAME + 1) >> 8);
+    frame[3] = (char)((FRAME + 1) & 255);
+    forward.refuse = NULL;
+    forward.port = port;
+    say(fd, UPGRADE V4);
+    hear(fd, "\x01\x4b\x09");
+    for (size_t sent = 0; sent < sizeof frame * FRAMES_MAX && stuck < 20;) {
+        ssize_t took = send(fd, frame + at, sizeof frame - at, MSG_DONTWAIT);
+        stuck = took > 0 ? 0 : stuck + 1;
+        sent += took > 0 ? (size_t)took : 0;
+        at = (at + (took > 0 ? (size_t)took : 0)) % sizeof frame;
+        run_for(2);
+    }
+    CHECK_INT(stuck, 20);
+    CHECK_INT(forward.closed_count, before);
+    CHECK_INT(setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+    close(fd);
+    run_for(100);
+    CHECK_INT(forward.closed_count, before + 1);
+    close(pod_listener);
+}
+
 static void test_closing(void)
 {
     int fd = stream_open(), ws = dial(pl__server_port(server));
@@ -649,6 +685,7 @@ int main(void)
     test_streams();
     test_many();
     test_tunnel();
+    test_full_tunnel();
     test_closing();
     pl__loop_free(loop);
     pl__arena_release(&arena);
