@@ -1,5 +1,7 @@
 #include "apiserver/fields.h"
 
+#include <stdlib.h>
+
 #include "apiserver/patch.h"
 
 /* More items than this, and a list is one field: merging looks for each item among the others. */
@@ -173,15 +175,34 @@ static bool atomic_object(const struct walking *w)
     return rule && rule->merge == MERGE_ATOMIC;
 }
 
+static int key_order(const void *x, const void *y)
+{
+    return pl__str_compare((*(const struct pl_tree *const *)x)->key,
+                           (*(const struct pl_tree *const *)y)->key);
+}
+
+/* The members by their keys, NULL behind the last: in the order of steps each finds its place at once, and two
+ * objects are compared by going through both. */
+static const struct pl_tree **sorted_members(struct walking *w, const struct pl_tree *object)
+{
+    size_t count = pl__tree_count(object), i = 0;
+    const struct pl_tree **members = PL_NEW(w->arena, const struct pl_tree *, count + 1);
+
+    for (const struct pl_tree *m = object->first; m; m = m->next)
+        members[i++] = m;
+    qsort(members, count, sizeof members[0], key_order);
+    return members;
+}
+
 /* With `between` the places on the way are members, too. */
 static void collect(struct walking *w, struct pl_fields *node, const struct pl_tree *value,
                     bool between)
 {
     if (value->type == JSON_OBJECT && value->first && !atomic_object(w)) {
         node->member |= between;
-        for (const struct pl_tree *m = value->first; m; m = m->next) {
-            size_t before = pl__rule_path_push(&w->path, m->key);
-            collect(w, make_child(w->arena, node, field_step(w->arena, m->key)), m, between);
+        for (const struct pl_tree **m = sorted_members(w, value); *m; m++) {
+            size_t before = pl__rule_path_push(&w->path, (*m)->key);
+            collect(w, make_child(w->arena, node, field_step(w->arena, (*m)->key)), *m, between);
             w->path.len = before;
         }
         return;
@@ -230,19 +251,17 @@ static void compare(struct walking *w, struct change_nodes at, const struct pl_t
 static void compare_objects(struct walking *w, struct change_nodes at, const struct pl_tree *old,
                             const struct pl_tree *new)
 {
-    for (const struct pl_tree *m = old->first; m; m = m->next) {
-        const struct pl_tree *other = pl__tree_get(new, m->key);
-        if (other && pl__tree_equal(m, other))
+    const struct pl_tree **left = sorted_members(w, old), **right = sorted_members(w, new);
+
+    while (*left || *right) {
+        int order = !*left ? 1 : !*right ? -1 : pl__str_compare((*left)->key, (*right)->key);
+        struct pl_str key = order <= 0 ? (*left)->key : (*right)->key;
+        const struct pl_tree *x = order <= 0 ? *left++ : NULL;
+        const struct pl_tree *y = order >= 0 ? *right++ : NULL;
+        if (x && y && pl__tree_equal(x, y))
             continue;
-        size_t before = pl__rule_path_push(&w->path, m->key);
-        compare(w, step_down(w, at, field_step(w->arena, m->key)), m, other);
-        w->path.len = before;
-    }
-    for (const struct pl_tree *m = new->first; m; m = m->next) {
-        if (pl__tree_get(old, m->key))
-            continue;
-        size_t before = pl__rule_path_push(&w->path, m->key);
-        compare(w, step_down(w, at, field_step(w->arena, m->key)), NULL, m);
+        size_t before = pl__rule_path_push(&w->path, key);
+        compare(w, step_down(w, at, field_step(w->arena, key)), x, y);
         w->path.len = before;
     }
 }

@@ -326,8 +326,16 @@ static void test_fields(void)
         CHECK(pl__fields_equal(set, pl__fields_common(&arena, set, set)));
         CHECK(pl__fields_equal(set, pl__fields_union(&arena, set, set)));
     }
+    CASE("members in any order")
+    struct pl_fields_change change =
+        pl__fields_compare(&arena, machine, tree("{\"spec\":{\"z\":1,\"m\":1,\"a\":1,\"c\":1}}"),
+                           tree("{\"spec\":{\"m\":2,\"y\":1,\"c\":1,\"b\":1,\"a\":1}}"));
+    CHECK_STR(text(pl__fields_write(&arena, change.modified)), "{\"f:spec\":{\"f:m\":{}}}");
+    CHECK_STR(text(pl__fields_write(&arena, change.removed)), "{\"f:spec\":{\"f:z\":{}}}");
+    CHECK_STR(text(pl__fields_write(&arena, change.added)), "{\"f:spec\":{\"f:b\":{},\"f:y\":{}}}");
+
     CASE("what comes counts with the places between")
-    struct pl_fields_change change = pl__fields_compare(
+    change = pl__fields_compare(
         &arena, machine, tree("{\"spec\":{\"a\":1,\"b\":1}}"),
         tree("{\"spec\":{\"a\":2},\"status\":{\"conditions\":[{\"type\":\"A\"}]}}"));
     CHECK_STR(text(pl__fields_write(&arena, change.modified)), "{\"f:spec\":{\"f:a\":{}}}");
