@@ -69,6 +69,7 @@ struct params {
     bool bookmarks;
     bool force;
     bool dry_run;
+    bool orphan;
     bool has_initial_events; /* sendInitialEvents was said */
     bool initial_events;
     bool has_timeout;
@@ -80,7 +81,6 @@ struct params {
     struct pl_str field_manager;
     struct pl_str field_validation;
     struct pl_str propagation;
-    struct pl_str orphan;
     struct pl_str precondition_uid;
     struct pl_str include_object;
     struct pl_str label_selector;

@@ -33,11 +33,15 @@ bool pl__percent_decode(struct pl_arena *a, struct pl_str text, bool plus, struc
     return true;
 }
 
+/* As a real server reads it: whatever is said means yes, except "0" and "false". */
 static bool is_true(struct pl_str value)
 {
-    return value.len == 0 || pl__str_equal(value, PL_STR("true")) ||
-           pl__str_equal(value, PL_STR("1")) || pl__str_equal(value, PL_STR("True")) ||
-           pl__str_equal(value, PL_STR("TRUE")) || pl__str_equal(value, PL_STR("t"));
+    static const char no[] = "false";
+    bool is_no = value.len == sizeof no - 1;
+
+    for (size_t i = 0; is_no && i < value.len; i++)
+        is_no = (value.ptr[i] | 0x20) == no[i];
+    return !is_no && !pl__str_equal(value, PL_STR("0"));
 }
 
 /* What clients say and is of no consequence here (pretty, timeout, gracePeriodSeconds ...) has no row. */
@@ -61,7 +65,7 @@ static const struct {
     { "fieldValidation", TEXT, offsetof(struct params, field_validation), 0 },
     { "fieldManager", TEXT, offsetof(struct params, field_manager), 0 },
     { "propagationPolicy", TEXT, offsetof(struct params, propagation), 0 },
-    { "orphanDependents", TEXT, offsetof(struct params, orphan), 0 },
+    { "orphanDependents", BOOL, offsetof(struct params, orphan), 0 },
     { "uid", TEXT, offsetof(struct params, precondition_uid), 0 },
     { "includeObject", TEXT, offsetof(struct params, include_object), 0 },
     { "labelSelector", TEXT, offsetof(struct params, label_selector), 0 },

@@ -738,7 +738,7 @@ static int read_options(struct call *c, struct delete_options *o)
             o->propagation = PL_STR("Orphan");
         if (pl__tree_count(pl__tree_at(body, "dryRun")))
             c->params.dry_run = true;
-    } else if (pl__str_equal(p->orphan, PL_STR("true"))) {
+    } else if (p->orphan) {
         o->propagation = PL_STR("Orphan");
     }
     if (o->propagation.len == 0)
