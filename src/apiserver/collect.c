@@ -200,24 +200,14 @@ static enum outcome end_namespace(struct pl_apiserver *s, const struct pl_store_
     return WORK_DONE;
 }
 
-static bool has_finalizer(const struct pl_tree *object, const char *name)
-{
-    const struct pl_tree *list = pl__tree_at(object, "metadata.finalizers");
-
-    for (const struct pl_tree *i = list ? list->first : NULL; i; i = i->next)
-        if (pl__str_equal(i->text, pl__str(name)))
-            return true;
-    return false;
-}
-
 static enum outcome end_owner(struct pl_apiserver *s, const struct pl_store_work *work,
                               const struct pl_store_key *key, const struct pl_tree *object,
                               int64_t now_ms)
 {
-    bool orphan = has_finalizer(object, "orphan");
+    bool orphan = pl__has_finalizer(object, "orphan");
     bool blocked;
 
-    if (!orphan && !has_finalizer(object, "foregroundDeletion"))
+    if (!orphan && !pl__has_finalizer(object, "foregroundDeletion"))
         return WORK_DONE;
     enum outcome outcome =
         treat_all(s, work, orphan ? TREAT_ORPHAN : TREAT_DELETE, now_ms, &blocked);
@@ -249,7 +239,7 @@ static enum outcome do_work(struct pl_apiserver *s, const struct pl_store_work *
     if (!pl__tree_at(object, "metadata.deletionTimestamp"))
         return WORK_DONE;
     const struct pl_kind *kind = pl__kind_of_id(s, key.kind);
-    if (!kind->group[0] && strcmp(kind->plural, "namespaces") == 0)
+    if (pl__kind_is_core(kind, "namespaces"))
         return end_namespace(s, &key, now_ms);
     return end_owner(s, work, &key, object, now_ms);
 }

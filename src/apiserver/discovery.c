@@ -74,19 +74,9 @@ static const char *const namespace_verbs[] = { "create", "delete", "get",  "list
 static const char *const status_verbs[] = { "get", "patch", "update" };
 static const char *const portforward_verbs[] = { "create", "get" };
 
-static bool is_pod(const struct pl_kind *k)
-{
-    return !k->group[0] && strcmp(k->kind, "Pod") == 0;
-}
-
-static bool is_namespace(const struct pl_kind *k)
-{
-    return !k->group[0] && strcmp(k->kind, "Namespace") == 0;
-}
-
 static void put_verbs(struct page *p, const struct pl_kind *k)
 {
-    if (is_namespace(k)) /* all of them at once: nobody offers that */
+    if (pl__kind_is_core(k, "namespaces")) /* all of them at once: nobody offers that */
         put_list(p, "verbs", namespace_verbs, sizeof namespace_verbs / sizeof verbs[0]);
     else
         put_list(p, "verbs", verbs, sizeof verbs / sizeof verbs[0]);
@@ -154,9 +144,9 @@ static void put_aggregated_resource(struct page *p, const struct pl_kind *k)
     put(p, "singularResource", k->singular);
     put_verbs(p, k);
     put_names(p, k);
-    if (k->status || is_pod(k)) {
+    if (k->status || pl__kind_is_core(k, "pods")) {
         open_array(p, "subresources");
-        if (is_pod(k))
+        if (pl__kind_is_core(k, "pods"))
             put_subresource(p, k, "portforward", "PodPortForwardOptions", portforward_verbs,
                             sizeof portforward_verbs / sizeof verbs[0]);
         if (k->status)
@@ -320,7 +310,7 @@ static void answer_resources(struct pl_arena *arena, const struct pl_kind *first
         put_verbs(&p, k);
         put_names(&p, k);
         pl__json_close_object(&p.json);
-        if (is_pod(k)) {
+        if (pl__kind_is_core(k, "pods")) {
             put_resource(&p, k, "portforward", "PodPortForwardOptions");
             put_list(&p, "verbs", portforward_verbs, sizeof portforward_verbs / sizeof verbs[0]);
             pl__json_close_object(&p.json);

@@ -185,6 +185,7 @@ int pl__meta_validate(struct call *c, const struct pl_tree *old, const struct pl
 /* apiVersion and kind first, then metadata, then the rest. */
 void pl__meta_order(struct call *c, struct pl_tree *object);
 struct pl_str pl__meta_time(struct pl_arena *a, int64_t ms);
+bool pl__has_finalizer(const struct pl_tree *object, const char *name);
 bool pl__meta_ends(const struct pl_kind *kind, const struct pl_tree *object);
 /* Between the two faces of Events, in place. */
 void pl__meta_to_stored(struct pl_arena *a, const struct pl_kind *kind, struct pl_tree *object);

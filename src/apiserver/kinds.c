@@ -393,6 +393,11 @@ const struct pl_kind *pl__kind_by_name(struct pl_str api_version, struct pl_str 
     return NULL;
 }
 
+bool pl__kind_is_core(const struct pl_kind *kind, const char *plural)
+{
+    return !kind->group[0] && strcmp(kind->plural, plural) == 0;
+}
+
 struct pl_str pl__kind_api_version(struct pl_arena *arena, const struct pl_kind *kind)
 {
     if (!kind->group[0])

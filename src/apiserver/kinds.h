@@ -98,6 +98,9 @@ const struct pl_kind *pl__kind_by_plural(struct pl_str group, struct pl_str vers
 /* By what stands in an object: "v1" or "group/version", and its kind. NULL: not served. */
 const struct pl_kind *pl__kind_by_name(struct pl_str api_version, struct pl_str kind);
 
+/* Is it this one of the core group? "namespaces" */
+bool pl__kind_is_core(const struct pl_kind *kind, const char *plural);
+
 /* "v1", or "group/version". */
 struct pl_str pl__kind_api_version(struct pl_arena *arena, const struct pl_kind *kind);
 

@@ -28,11 +28,6 @@ static void set_str(struct call *c, struct pl_tree *t, const char *key, struct p
     pl__tree_set(t, pl__str(key), pl__tree_str(c->arena, value));
 }
 
-static bool is_core(const struct pl_kind *kind, const char *plural)
-{
-    return !kind->group[0] && strcmp(kind->plural, plural) == 0;
-}
-
 /* --- names --------------------------------------------------------------------------------------- */
 
 static bool is_name_char(char c)
@@ -100,7 +95,7 @@ static void validate_name(struct call *c, struct pl_str name, struct faults *f)
         "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex "
         "used "
         "for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-    bool namespace_ = pl__str_equal(pl__str(c->kind->plural), PL_STR("namespaces"));
+    bool namespace_ = pl__kind_is_core(c->kind, "namespaces");
     size_t max = namespace_ ? LABEL_MAX_BYTES : NAME_MAX_BYTES;
 
     /* An Event's name only has to be one step of a path; the path has seen to that. */
@@ -303,9 +298,9 @@ static void validate_data(struct call *c, const struct pl_tree *old, const struc
                           struct faults *f)
 {
     static const char *const sealed[] = { "immutable", "data", "binaryData" };
-    bool secret = is_core(c->kind, "secrets");
+    bool secret = pl__kind_is_core(c->kind, "secrets");
 
-    if (!old || (!secret && !is_core(c->kind, "configmaps")))
+    if (!old || (!secret && !pl__kind_is_core(c->kind, "configmaps")))
         return;
     struct pl_str type = pl__tree_get_str(object, "type");
     if (secret && !pl__str_equal(type, pl__tree_get_str(old, "type")))
@@ -326,7 +321,7 @@ static void validate_event(struct call *c, const struct pl_tree *object, struct 
     bool home = pl__str_equal(c->ns, PL_STR("default")) ||
                 (newer && pl__str_equal(c->ns, PL_STR("kube-system")));
 
-    if (!is_core(c->kind, "events") || (ns.len ? newer || pl__str_equal(ns, c->ns) : home))
+    if (!pl__kind_is_core(c->kind, "events") || (ns.len ? newer || pl__str_equal(ns, c->ns) : home))
         return;
     pl__fault(c, f, "FieldValueInvalid", PL_STR("involvedObject.namespace"),
               "Invalid value: \"%.*s\": does not match event.namespace", PL_STR_ARG(ns));
@@ -417,7 +412,7 @@ static void encode_string_data(struct call *c, struct pl_tree *object)
 
 static bool has_generation(const struct pl_kind *kind)
 {
-    return kind->custom || is_core(kind, "pods");
+    return kind->custom || pl__kind_is_core(kind, "pods");
 }
 
 static void set_namespace_label(struct call *c, struct pl_tree *object)
@@ -425,7 +420,7 @@ static void set_namespace_label(struct call *c, struct pl_tree *object)
     struct pl_tree *metadata = pl__tree_make(c->arena, object, PL_STR("metadata"));
     struct pl_str name = pl__tree_get_str(metadata, "name");
 
-    if (is_core(c->kind, "namespaces") && name.len)
+    if (pl__kind_is_core(c->kind, "namespaces") && name.len)
         set_str(c, pl__tree_make(c->arena, metadata, PL_STR("labels")),
                 "kubernetes.io/metadata.name", name);
 }
@@ -433,7 +428,7 @@ static void set_namespace_label(struct call *c, struct pl_tree *object)
 /* What the real server fills in, as far as clients look at it. */
 static void set_defaults(struct call *c, struct pl_tree *object)
 {
-    if (is_core(c->kind, "secrets")) {
+    if (pl__kind_is_core(c->kind, "secrets")) {
         encode_string_data(c, object);
         if (!pl__tree_get(object, PL_STR("type")))
             set_str(c, object, "type", PL_STR("Opaque"));
@@ -445,13 +440,13 @@ static void set_new_status(struct call *c, struct pl_tree *object)
 {
     struct pl_arena *a = c->arena;
 
-    if (is_core(c->kind, "namespaces")) {
+    if (pl__kind_is_core(c->kind, "namespaces")) {
         struct pl_tree *list = pl__tree_new(a, JSON_ARRAY);
         pl__tree_append(list, pl__tree_str(a, PL_STR("kubernetes")));
         pl__tree_set(pl__tree_make(a, object, PL_STR("spec")), PL_STR("finalizers"), list);
         pl__tree_remove(object, PL_STR("status"));
         set_str(c, pl__tree_make(a, object, PL_STR("status")), "phase", PL_STR("Active"));
-    } else if (is_core(c->kind, "pods")) {
+    } else if (pl__kind_is_core(c->kind, "pods")) {
         pl__tree_remove(object, PL_STR("status"));
         struct pl_tree *status = pl__tree_make(a, object, PL_STR("status"));
         set_str(c, status, "phase", PL_STR("Pending"));
@@ -475,11 +470,11 @@ static int check_namespace(struct call *c, const struct pl_tree *metadata)
 /* The bytes of a Secret or ConfigMap, in base64. */
 static int check_bytes(struct call *c, const struct pl_tree *object)
 {
-    const char *name = is_core(c->kind, "secrets") ? "data" : "binaryData";
+    const char *name = pl__kind_is_core(c->kind, "secrets") ? "data" : "binaryData";
     const struct pl_tree *data = pl__tree_get(object, pl__str(name));
     struct pl_str bytes;
 
-    if (!is_core(c->kind, "secrets") && !is_core(c->kind, "configmaps"))
+    if (!pl__kind_is_core(c->kind, "secrets") && !pl__kind_is_core(c->kind, "configmaps"))
         return 0;
     if (data && data->type != JSON_OBJECT && data->type != JSON_NULL)
         return fail_type(c, name);
@@ -611,7 +606,7 @@ int pl__meta_prepare_update(struct call *c, const struct pl_tree *old, struct pl
     keep_member(c, old, object, "apiVersion");
     if (!pl__tree_get(object, PL_STR("kind")))
         keep_member(c, old, object, "kind");
-    if (is_core(c->kind, "namespaces") && !status)
+    if (pl__kind_is_core(c->kind, "namespaces") && !status)
         keep_member(c, old, object, "spec");
     if (has_generation(c->kind) && content_differs(old, object))
         pl__tree_set(metadata, PL_STR("generation"),
@@ -635,6 +630,16 @@ void pl__meta_order(struct call *c, struct pl_tree *object)
     }
 }
 
+bool pl__has_finalizer(const struct pl_tree *object, const char *name)
+{
+    const struct pl_tree *list = pl__tree_at(object, "metadata.finalizers");
+
+    for (const struct pl_tree *i = list ? list->first : NULL; i; i = i->next)
+        if (pl__str_equal(i->text, pl__str(name)))
+            return true;
+    return false;
+}
+
 /* It is deleted, and nobody has to do anything more about that. */
 bool pl__meta_ends(const struct pl_kind *kind, const struct pl_tree *object)
 {
@@ -642,7 +647,8 @@ bool pl__meta_ends(const struct pl_kind *kind, const struct pl_tree *object)
         return false;
     if (pl__tree_count(pl__tree_at(object, "metadata.finalizers")))
         return false;
-    return !is_core(kind, "namespaces") || !pl__tree_count(pl__tree_at(object, "spec.finalizers"));
+    return !pl__kind_is_core(kind, "namespaces") ||
+           !pl__tree_count(pl__tree_at(object, "spec.finalizers"));
 }
 
 /* --- the two faces of Events --------------------------------------------------------------------- */

@@ -154,28 +154,14 @@ static void set_version(struct call *c, struct pl_tree *object, uint64_t version
                  pl__tree_str(c->arena, text));
 }
 
-static bool has_finalizer(const struct pl_tree *object, const char *name)
-{
-    const struct pl_tree *list = pl__tree_at(object, "metadata.finalizers");
-
-    for (const struct pl_tree *i = list ? list->first : NULL; i; i = i->next)
-        if (pl__str_equal(i->text, pl__str(name)))
-            return true;
-    return false;
-}
-
-static bool is_namespace(const struct pl_kind *kind)
-{
-    return !kind->group[0] && strcmp(kind->plural, "namespaces") == 0;
-}
-
 /* What the collector has to look at because of this revision; in the transaction. */
 static int add_work(struct call *c, const struct pl_store_write *w, const struct pl_tree *object)
 {
     struct pl_store *store = c->s->store;
-    bool waiting = pl__tree_at(object, "metadata.deletionTimestamp") &&
-                   (is_namespace(c->kind) || has_finalizer(object, "foregroundDeletion") ||
-                    has_finalizer(object, "orphan"));
+    bool waiting =
+        pl__tree_at(object, "metadata.deletionTimestamp") &&
+        (pl__kind_is_core(c->kind, "namespaces") ||
+         pl__has_finalizer(object, "foregroundDeletion") || pl__has_finalizer(object, "orphan"));
 
     if (waiting) {
         c->s->work = true;
@@ -785,7 +771,7 @@ static bool set_finalizer(struct call *c, struct pl_tree *object, const char *na
     struct pl_tree *metadata = pl__tree_get(object, PL_STR("metadata"));
     struct pl_tree *list = pl__tree_get(metadata, PL_STR("finalizers"));
 
-    if (has_finalizer(object, name) == wanted)
+    if (pl__has_finalizer(object, name) == wanted)
         return false;
     if (wanted) {
         if (!list || list->type != JSON_ARRAY) {
@@ -811,7 +797,7 @@ static void mark_deleted(struct call *c, struct pl_tree *object)
 
     pl__tree_set(metadata, PL_STR("deletionTimestamp"),
                  pl__tree_str(a, pl__meta_time(a, c->now_ms)));
-    if (is_namespace(c->kind)) {
+    if (pl__kind_is_core(c->kind, "namespaces")) {
         pl__tree_set(pl__tree_make(a, object, PL_STR("status")), PL_STR("phase"),
                      pl__tree_str(a, PL_STR("Terminating")));
         return;
@@ -830,7 +816,8 @@ static int delete_object(struct call *c, const struct pl_store_row *row, struct 
     bool foreground = pl__str_equal(propagation, PL_STR("Foreground"));
     bool orphan = pl__str_equal(propagation, PL_STR("Orphan"));
     bool changed = false;
-    bool collected = !is_namespace(c->kind) && strcmp(c->kind->plural, "events") != 0;
+    bool collected =
+        !pl__kind_is_core(c->kind, "namespaces") && strcmp(c->kind->plural, "events") != 0;
     struct pl_tree *before = pl__tree_copy(c->arena, object);
 
     if (collected && (!marked || foreground || orphan)) {
@@ -867,9 +854,9 @@ int pl__write_delete(struct call *c)
         return found < 0 ? -1 : pl__fail_not_found(c);
     if (check_preconditions(c, &o, object) < 0)
         return -1;
-    if (is_namespace(c->kind) && (pl__str_equal(c->name, PL_STR("default")) ||
-                                  pl__str_equal(c->name, PL_STR("kube-system")) ||
-                                  pl__str_equal(c->name, PL_STR("kube-public"))))
+    if (pl__kind_is_core(c->kind, "namespaces") && (pl__str_equal(c->name, PL_STR("default")) ||
+                                                    pl__str_equal(c->name, PL_STR("kube-system")) ||
+                                                    pl__str_equal(c->name, PL_STR("kube-public"))))
         return pl__fail_forbidden(c, c->name, PL_STR("this namespace may not be deleted"), NULL,
                                   (struct pl_str){ 0 });
     int gone = delete_object(c, &row, object, o.propagation);
