@@ -5,7 +5,7 @@
 
 #include "apiserver/discovery.h"
 
-enum { SEGMENTS_MAX = 10 };
+enum { SEGMENTS_MAX = 10, SCRATCH_KEPT_BYTES_MAX = 16 * 1024 * 1024 };
 
 /* --- small things that all files use ------------------------------------------------------------- */
 
@@ -39,6 +39,14 @@ struct pl_store_key pl__call_key(const struct call *c)
     return (struct pl_store_key){
         .cluster = c->cluster->id, .kind = pl__kind_id(c->s, c->kind), .ns = c->ns, .name = c->name
     };
+}
+
+void pl__scratch_reset(struct pl_apiserver *s)
+{
+    if (s->scratch.held_bytes > SCRATCH_KEPT_BYTES_MAX)
+        pl__arena_release(&s->scratch);
+    else
+        pl__arena_reset(&s->scratch);
 }
 
 /* --- clusters ------------------------------------------------------------------------------------ */
@@ -154,23 +162,28 @@ int pl_apiserver_cluster_add(struct pl_apiserver *s, struct pl_str name, int64_t
     return 0;
 }
 
-void pl_apiserver_cluster_remove(struct pl_apiserver *s, struct pl_str name)
+int pl_apiserver_cluster_remove(struct pl_apiserver *s, struct pl_str name)
 {
     bool found;
     size_t place = cluster_place(s, name, &found);
 
     if (!found)
-        return;
+        return 0;
     struct pl_cluster *cluster = s->clusters[place];
-    pl__watch_end_all(cluster);
-    if (pl__api_store_begin(s->store) == 0 &&
-        (pl__api_store_drop_cluster(s->store, cluster->id) < 0 ||
-         pl__api_store_commit(s->store) < 0))
+    if (pl__api_store_begin(s->store) < 0)
+        return -1;
+    if (pl__api_store_drop_cluster(s->store, cluster->id) < 0 ||
+        pl__api_store_commit(s->store) < 0) {
         pl__api_store_rollback(s->store);
+        return -1;
+    }
+    pl__watch_end_all(cluster);
+    pl__collect_restart(s);
     s->cluster_count--;
     memmove(&s->clusters[place], &s->clusters[place + 1],
             (s->cluster_count - place) * sizeof(struct pl_cluster *));
     free(cluster);
+    return 0;
 }
 
 /* --- opening, time ------------------------------------------------------------------------------- */
@@ -209,6 +222,7 @@ struct pl_apiserver *pl_apiserver_open(const struct pl_apiserver_options *option
     s->work = true; /* a server that was killed may have left some */
     pl__arena_init(&s->scratch, NULL, 0);
     pl__arena_init(&s->schema_arena, NULL, 0);
+    pl__arena_init(&s->collector.names, NULL, 0);
     s->store = pl__api_store_open(options->file, arena, err);
     if (s->store && number_kinds(s) == 0 &&
         pl__api_store_each_cluster(s->store, &s->scratch, insert_cluster, s) == 0) {
@@ -237,6 +251,7 @@ void pl_apiserver_close(struct pl_apiserver *s)
     pl__api_store_close(s->store);
     pl__arena_release(&s->scratch);
     pl__arena_release(&s->schema_arena);
+    pl__arena_release(&s->collector.names);
     free(s);
 }
 
@@ -248,9 +263,9 @@ void pl_apiserver_step(struct pl_apiserver *s, int64_t now_ms)
 
 int64_t pl_apiserver_wake_at_ms(const struct pl_apiserver *s)
 {
-    if (s->work || s->compacting)
-        return 0;
-    return s->next_watch_ms < s->next_expiry_ms ? s->next_watch_ms : s->next_expiry_ms;
+    int64_t due = pl__collect_wake_at_ms(s);
+
+    return s->next_watch_ms < due ? s->next_watch_ms : due;
 }
 
 uint64_t pl_apiserver_version(const struct pl_apiserver *s)

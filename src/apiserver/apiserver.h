@@ -50,8 +50,9 @@ void pl_apiserver_close(struct pl_apiserver *s);
  * happens when it is there. 0, or -1 when the name is empty or too long, or the disk is full. */
 int pl_apiserver_cluster_add(struct pl_apiserver *s, struct pl_str name, int64_t now_ms);
 
-/* Forgets a cluster with all its objects; its watches end. */
-void pl_apiserver_cluster_remove(struct pl_apiserver *s, struct pl_str name);
+/* Forgets a cluster with all its objects; its watches end. 0, also when it is not there; -1 when the disk is full:
+ * then it is still there. */
+int pl_apiserver_cluster_remove(struct pl_apiserver *s, struct pl_str name);
 
 bool pl_apiserver_has_cluster(const struct pl_apiserver *s, struct pl_str name);
 

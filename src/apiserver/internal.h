@@ -23,6 +23,19 @@ struct pl_cluster {
     struct pl_api_watch *watches;
 };
 
+/* Where the collector is. It passes over its queue, an object at a time, and a step may end anywhere. */
+struct pl_collector {
+    bool passing;              /* a pass has begun */
+    bool failed;               /* something in it did */
+    int64_t place;             /* of the queue: up to here it was passed */
+    struct pl_store_key after; /* of the piece of work behind it: the last object looked at */
+    struct pl_arena names;     /* what `after` points at */
+    bool wrote, waits, stuck;  /* of that piece of work, so far: see struct piece in collect.c */
+    int64_t retry_at_ms;       /* nothing before that: the database failed */
+    size_t expiry_cluster;     /* where Events are looked through, and behind which version */
+    uint64_t expiry_after;
+};
+
 struct pl_apiserver {
     struct pl_store *store;
     struct pl_apiserver_options options; /* defaults filled in */
@@ -36,9 +49,10 @@ struct pl_apiserver {
     uint64_t random;
     struct pl_arena scratch; /* of one step or one read of a watch */
     int64_t next_expiry_ms;  /* when Events are looked through */
-    int64_t next_watch_ms;   /* when the first watch has a bookmark or its end due */
-    bool work;               /* the collector has something to do */
+    int64_t next_watch_ms; /* when the first watch has to be woken: a bookmark, its end, a pause */
+    bool work;             /* the collector has something to do: a pass over its queue */
     bool compacting;
+    struct pl_collector collector;
 };
 
 /* --- one request --------------------------------------------------------------------------------- */
@@ -113,6 +127,8 @@ const struct pl_kind *pl__kind_of_id(const struct pl_apiserver *s, int64_t id);
 struct pl_store_key pl__call_key(const struct call *c);
 uint64_t pl__api_random(struct pl_apiserver *s);
 struct pl_cluster *pl__cluster_of_id(const struct pl_apiserver *s, int64_t id);
+/* Forgets what is in the scratch memory; gives it back when it was uncommonly much. */
+void pl__scratch_reset(struct pl_apiserver *s);
 
 /* --- status.c: each fills the answer and returns -1 ------------------------------------------------ */
 
@@ -219,10 +235,13 @@ int pl__watch_open(struct call *c);
 /* A revision was stored. */
 void pl__watch_notify(struct pl_apiserver *s, int64_t cluster, int64_t kind, uint64_t version);
 void pl__watch_end_all(struct pl_cluster *cluster);
-/* Wakes those that have a bookmark or their end due. */
+/* Wakes those that have a bookmark or their end due, or let others go first. */
 void pl__watch_step(struct pl_apiserver *s, int64_t now_ms);
 
 /* collect.c */
 void pl__collect_step(struct pl_apiserver *s, int64_t now_ms);
+int64_t pl__collect_wake_at_ms(const struct pl_apiserver *s);
+/* Part of its queue is gone: it starts over. */
+void pl__collect_restart(struct pl_apiserver *s);
 
 #endif

@@ -176,9 +176,12 @@ int pl__fail_too_large_version(struct call *c, uint64_t wanted)
 
 int pl__fail_store(struct call *c)
 {
+    /* Before the rollback, which has an outcome of its own. */
+    struct pl_str why = pl__str_copy(c->arena, pl__str(pl__api_store_failure(c->s->store)));
+
     pl__api_store_rollback(c->s->store);
-    return pl__fail_status(c, 500, "InternalError", "Internal error occurred: database: %s",
-                           pl__api_store_failure(c->s->store));
+    return pl__fail_status(c, 500, "InternalError", "Internal error occurred: database: %.*s",
+                           PL_STR_ARG(why));
 }
 
 int pl__fail_conflicts(struct call *c, const struct pl_conflicts *conflicts)

@@ -20,6 +20,7 @@ enum query {
     Q_LIST_NS,
     Q_LIST_ALL_AT,
     Q_LIST_NS_AT,
+    Q_OLDEST,
     Q_COUNT_ALL,
     Q_COUNT_NS,
     Q_NEXT,
@@ -39,10 +40,14 @@ enum query {
 #define LIST_COLUMNS                                                                       \
     "SELECT v.version, v.previous, v.deleted, v.ns, v.name, v.object, l.kind FROM live l " \
     "JOIN log v ON v.version = l.version WHERE l.cluster = ?1 AND l.kind = ?2 "
-#define AT_COLUMNS                                                                            \
-    "SELECT version, previous, deleted, ns, name, object, kind FROM (SELECT max(version) AS " \
-    "version, "                                                                               \
-    "previous, deleted, ns, name, object, kind FROM log WHERE cluster = ?1 AND kind = ?2 "
+/* As of version ?7: the revisions that have no later one up to then. Walks the index by key, so that a portion
+ * costs what it gives, and nothing is sorted. */
+#define AT_COLUMNS                                                                        \
+    "SELECT v.version, v.previous, v.deleted, v.ns, v.name, v.object, v.kind FROM log v " \
+    "INDEXED BY log_by_key WHERE v.cluster = ?1 AND v.kind = ?2 AND v.version <= ?7 "     \
+    "AND v.deleted = 0 AND NOT EXISTS (SELECT 1 FROM log n WHERE n.cluster = v.cluster "  \
+    "AND n.kind = v.kind AND n.ns = v.ns AND n.name = v.name AND n.version > v.version "  \
+    "AND n.version <= ?7) "
 
 static const char *const texts[Q_COUNT] = {
     [Q_BEGIN] = "BEGIN IMMEDIATE",
@@ -63,10 +68,13 @@ static const char *const texts[Q_COUNT] = {
                    "WHERE version = ?1",
     [Q_LIST_ALL] = LIST_COLUMNS "AND (l.ns, l.name) > (?4, ?5) ORDER BY l.ns, l.name LIMIT ?6",
     [Q_LIST_NS] = LIST_COLUMNS "AND l.ns = ?3 AND l.name > ?5 ORDER BY l.name LIMIT ?6",
-    [Q_LIST_ALL_AT] = AT_COLUMNS "AND version <= ?7 AND (ns, name) > (?4, ?5) GROUP BY ns, name) "
-                                 "WHERE deleted = 0 ORDER BY ns, name LIMIT ?6",
-    [Q_LIST_NS_AT] = AT_COLUMNS "AND ns = ?3 AND version <= ?7 AND name > ?5 GROUP BY ns, name) "
-                                "WHERE deleted = 0 ORDER BY name LIMIT ?6",
+    [Q_LIST_ALL_AT] = AT_COLUMNS "AND (v.ns, v.name) > (?4, ?5) ORDER BY v.ns, v.name LIMIT ?6",
+    [Q_LIST_NS_AT] = AT_COLUMNS "AND v.ns = ?3 AND v.name > ?5 ORDER BY v.name LIMIT ?6",
+    [Q_OLDEST] = "SELECT v.version, v.previous, v.deleted, v.ns, v.name, v.object, v.kind "
+                 "FROM log v INDEXED BY log_by_kind CROSS JOIN live l ON l.cluster = v.cluster "
+                 "AND l.kind = v.kind AND l.ns = v.ns AND l.name = v.name "
+                 "AND l.version = v.version WHERE v.cluster = ?1 AND v.kind = ?2 "
+                 "AND v.version > ?3 ORDER BY v.version LIMIT 1",
     [Q_COUNT_ALL] = "SELECT count(*) FROM live l WHERE l.cluster = ?1 AND l.kind = ?2 "
                     "AND (l.ns, l.name) > (?4, ?5)",
     [Q_COUNT_NS] = "SELECT count(*) FROM live l WHERE l.cluster = ?1 AND l.kind = ?2 "
@@ -74,11 +82,13 @@ static const char *const texts[Q_COUNT] = {
     [Q_NEXT] = "SELECT version, previous, deleted, ns, name, object, kind FROM log "
                "WHERE cluster = ?1 AND kind = ?2 AND version > ?3 ORDER BY version LIMIT 1",
     [Q_FIND_UID] = "SELECT kind, ns, name FROM live WHERE uid = ?2 AND cluster = ?1",
-    [Q_OWNED] = "SELECT kind, ns, name FROM owned WHERE owner = ?2 AND cluster = ?1 LIMIT ?3",
-    [Q_IN_NS] = "SELECT kind, ns, name FROM live WHERE cluster = ?1 AND ns = ?2 LIMIT ?3",
+    [Q_OWNED] = "SELECT kind, ns, name FROM owned WHERE owner = ?2 AND cluster = ?1 "
+                "AND (kind, ns, name) > (?3, ?4, ?5) ORDER BY kind, ns, name LIMIT 1",
+    [Q_IN_NS] = "SELECT kind, ns, name FROM live INDEXED BY live_by_ns WHERE cluster = ?1 "
+                "AND ns = ?2 AND (kind, name) > (?3, ?4) ORDER BY kind, name LIMIT 1",
     [Q_WORK_ADD] = "INSERT OR IGNORE INTO work(cluster, uid) VALUES(?1, ?2)",
     [Q_WORK_DONE] = "DELETE FROM work WHERE cluster = ?1 AND uid = ?2",
-    [Q_WORK] = "SELECT cluster, uid FROM work ORDER BY rowid LIMIT ?1",
+    [Q_WORK] = "SELECT rowid, cluster, uid FROM work WHERE rowid > ?1 ORDER BY rowid LIMIT 1",
     [Q_META_PUT] = "INSERT INTO meta(key, value) VALUES(?1, ?2) "
                    "ON CONFLICT DO UPDATE SET value = ?2",
     [Q_SUPERSEDERS] = "SELECT version, previous, deleted FROM log WHERE version > ?1 "
@@ -180,18 +190,18 @@ static int read_one(struct pl_arena *arena, sqlite3_stmt *q, int64_t cluster,
 }
 
 /* kind, ns, name */
-static int read_keys(struct pl_arena *arena, sqlite3_stmt *q, int64_t cluster,
-                     struct pl_store_key *keys, int max)
+static int read_key(struct pl_arena *arena, sqlite3_stmt *q, int64_t cluster,
+                    struct pl_store_key *key)
 {
-    int code = SQLITE_DONE, count = 0;
+    int code = sqlite3_step(q);
 
-    while (count < max && (code = sqlite3_step(q)) == SQLITE_ROW)
-        keys[count++] = (struct pl_store_key){ .cluster = cluster,
-                                               .kind = sqlite3_column_int64(q, 0),
-                                               .ns = column_str(arena, q, 1),
-                                               .name = column_str(arena, q, 2) };
+    if (code == SQLITE_ROW)
+        *key = (struct pl_store_key){ .cluster = cluster,
+                                      .kind = sqlite3_column_int64(q, 0),
+                                      .ns = column_str(arena, q, 1),
+                                      .name = column_str(arena, q, 2) };
     end(q);
-    return code == SQLITE_DONE || code == SQLITE_ROW ? count : -1;
+    return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
 }
 
 /* A statement that is used once. */
@@ -377,8 +387,8 @@ void pl__api_store_rollback(struct pl_store *s)
 {
     if (!s->open)
         return;
-    /* SQLite itself may have rolled back, when the disk is full; then there is nothing to do. */
-    run(s->queries[Q_ROLLBACK]);
+    if (!sqlite3_get_autocommit(s->db)) /* else SQLite itself did it, as when the disk is full */
+        run(s->queries[Q_ROLLBACK]);
     s->open = false;
     s->version = s->version_before;
 }
@@ -506,6 +516,17 @@ int pl__api_store_list(struct pl_store *s, struct pl_arena *arena, const struct 
     return code == SQLITE_DONE || code == SQLITE_ROW ? count : -1;
 }
 
+int pl__api_store_oldest(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
+                         uint64_t after, struct pl_store_row *row)
+{
+    sqlite3_stmt *q = s->queries[Q_OLDEST];
+
+    sqlite3_bind_int64(q, 1, cluster);
+    sqlite3_bind_int64(q, 2, kind);
+    sqlite3_bind_int64(q, 3, (sqlite3_int64)after);
+    return read_one(arena, q, cluster, row);
+}
+
 int64_t pl__api_store_list_count(struct pl_store *s, const struct pl_store_list *list)
 {
     sqlite3_stmt *q = s->queries[list->ns.len ? Q_COUNT_NS : Q_COUNT_ALL];
@@ -537,29 +558,34 @@ int pl__api_store_find_uid(struct pl_store *s, struct pl_arena *arena, int64_t c
 
     sqlite3_bind_int64(q, 1, cluster);
     bind_str(q, 2, uid);
-    return read_keys(arena, q, cluster, key ? key : &found, 1);
+    return read_key(arena, q, cluster, key ? key : &found);
 }
 
-int pl__api_store_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
-                        struct pl_str uid, struct pl_store_key *keys, int max)
+int pl__api_store_next_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                             struct pl_str uid, const struct pl_store_key *after,
+                             struct pl_store_key *key)
 {
     sqlite3_stmt *q = s->queries[Q_OWNED];
 
     sqlite3_bind_int64(q, 1, cluster);
     bind_str(q, 2, uid);
-    sqlite3_bind_int(q, 3, max);
-    return read_keys(arena, q, cluster, keys, max);
+    sqlite3_bind_int64(q, 3, after->kind);
+    bind_str(q, 4, after->ns);
+    bind_str(q, 5, after->name);
+    return read_key(arena, q, cluster, key);
 }
 
-int pl__api_store_in_namespace(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
-                               struct pl_str ns, struct pl_store_key *keys, int max)
+int pl__api_store_next_in_namespace(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                                    struct pl_str ns, const struct pl_store_key *after,
+                                    struct pl_store_key *key)
 {
     sqlite3_stmt *q = s->queries[Q_IN_NS];
 
     sqlite3_bind_int64(q, 1, cluster);
     bind_str(q, 2, ns);
-    sqlite3_bind_int(q, 3, max);
-    return read_keys(arena, q, cluster, keys, max);
+    sqlite3_bind_int64(q, 3, after->kind);
+    bind_str(q, 4, after->name);
+    return read_key(arena, q, cluster, key);
 }
 
 /* --- the collector's queue ----------------------------------------------------------------------- */
@@ -584,18 +610,19 @@ int pl__api_store_work_done(struct pl_store *s, int64_t cluster, struct pl_str u
     return change_work(s, Q_WORK_DONE, cluster, uid);
 }
 
-int pl__api_store_work(struct pl_store *s, struct pl_arena *arena, struct pl_store_work *work,
-                       int max)
+int pl__api_store_next_work(struct pl_store *s, struct pl_arena *arena, int64_t after,
+                            struct pl_store_work *work)
 {
     sqlite3_stmt *q = s->queries[Q_WORK];
-    int code, count = 0;
 
-    sqlite3_bind_int(q, 1, max);
-    while ((code = sqlite3_step(q)) == SQLITE_ROW && count < max)
-        work[count++] =
-            (struct pl_store_work){ sqlite3_column_int64(q, 0), column_str(arena, q, 1) };
+    sqlite3_bind_int64(q, 1, after);
+    int code = sqlite3_step(q);
+    if (code == SQLITE_ROW)
+        *work = (struct pl_store_work){ .place = sqlite3_column_int64(q, 0),
+                                        .cluster = sqlite3_column_int64(q, 1),
+                                        .uid = column_str(arena, q, 2) };
     end(q);
-    return code == SQLITE_DONE || code == SQLITE_ROW ? count : -1;
+    return code == SQLITE_ROW ? 1 : code == SQLITE_DONE ? 0 : -1;
 }
 
 /* --- compaction ---------------------------------------------------------------------------------- */

@@ -92,6 +92,10 @@ struct pl_store_list {
 };
 int pl__api_store_list(struct pl_store *s, struct pl_arena *arena, const struct pl_store_list *list,
                        struct pl_store_row *rows, int max);
+/* Of the objects of a kind that are there, the one that was written (made or changed) first behind version
+ * `after`: 1, 0, -1. */
+int pl__api_store_oldest(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
+                         uint64_t after, struct pl_store_row *row);
 /* How many there would be in all behind that place. -1: failed. */
 int64_t pl__api_store_list_count(struct pl_store *s, const struct pl_store_list *list);
 
@@ -102,23 +106,28 @@ int pl__api_store_next(struct pl_store *s, struct pl_arena *arena, int64_t clust
 /* Is an object with this uid there? 1, 0, -1; where, in `key` (may be NULL). */
 int pl__api_store_find_uid(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
                            struct pl_str uid, struct pl_store_key *key);
-/* Up to `max` objects that name this uid as owner. How many, or -1. */
-int pl__api_store_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
-                        struct pl_str uid, struct pl_store_key *keys, int max);
-/* Up to `max` objects of a namespace, of any kind. */
-int pl__api_store_in_namespace(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
-                               struct pl_str ns, struct pl_store_key *keys, int max);
+/* The first object behind `after` that names this uid as owner, by kind, namespace and name: 1, 0, -1. An empty
+ * `after` is before all; the cluster in it does not matter. */
+int pl__api_store_next_owned(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                             struct pl_str uid, const struct pl_store_key *after,
+                             struct pl_store_key *key);
+/* The same of the objects of a namespace, of any kind. */
+int pl__api_store_next_in_namespace(struct pl_store *s, struct pl_arena *arena, int64_t cluster,
+                                    struct pl_str ns, const struct pl_store_key *after,
+                                    struct pl_store_key *key);
 
 /* What the garbage collector still has to look at survives a crash: a queue of uids. In a transaction. */
 int pl__api_store_work_add(struct pl_store *s, int64_t cluster, struct pl_str uid);
 int pl__api_store_work_done(struct pl_store *s, int64_t cluster, struct pl_str uid);
-/* Up to `max` of them, at most once each; how many, or -1. */
+/* The first of them behind a place in the queue (0: the start): 1, 0, -1. Each is there once; what is added comes
+ * to the end, or takes the place of the last one that was done. */
 struct pl_store_work {
+    int64_t place;
     int64_t cluster;
     struct pl_str uid;
 };
-int pl__api_store_work(struct pl_store *s, struct pl_arena *arena, struct pl_store_work *work,
-                       int max);
+int pl__api_store_next_work(struct pl_store *s, struct pl_arena *arena, int64_t after,
+                            struct pl_store_work *work);
 
 /* Forgets what is superseded up to `version`, at most `max` revisions in one go. 1: more remains. In a
  * transaction of its own making. */

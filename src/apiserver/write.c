@@ -188,7 +188,8 @@ static int add_removal_work(struct call *c, const struct pl_store_write *w,
     struct pl_store *store = c->s->store;
     const struct pl_tree *owners = pl__tree_at(object, "metadata.ownerReferences");
     struct pl_store_key key;
-    int owns = pl__api_store_owned(store, c->arena, w->key.cluster, w->uid, &key, 1);
+    int owns = pl__api_store_next_owned(store, c->arena, w->key.cluster, w->uid,
+                                        &(struct pl_store_key){ 0 }, &key);
 
     if (owns < 0 || (owns && pl__api_store_work_add(store, w->key.cluster, w->uid) < 0))
         return -1;

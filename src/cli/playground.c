@@ -420,7 +420,8 @@ static void fleet_cluster_remove(void *user, struct pl_str cluster)
     }
     p->cluster_count = kept;
     p->feeds_gone = true;
-    pl_apiserver_cluster_remove(p->api, cluster);
+    /* When the disk is full it stays; every write says so, and nobody is shown the way to this cluster any more. */
+    (void)pl_apiserver_cluster_remove(p->api, cluster);
     kubeconfig_later(p);
     uv_async_send(&p->tell);
 }
