@@ -2,7 +2,7 @@
 
 #include "base/base64.h"
 
-/* Rows are fetched in portions, so that a list with a selector needs no more memory than what it gives. */
+/* Rows are fetched in portions, into scratch memory: what a selector passes over is forgotten with its portion. */
 enum { PORTION = 128, CONTINUE_MAX_BYTES = 2048 };
 
 /* For text that is no object, as a disk may leave it: what the row's key says, so that it can be deleted. */
@@ -216,23 +216,8 @@ static int choose_version(struct call *c, struct pl_store_list *list)
     return 0;
 }
 
-/* Built-in lists show their items without kind and apiVersion, which stand first in what is stored. */
-static struct pl_str item_text(struct call *c, const struct pl_store_row *row)
-{
-    struct pl_str head =
-        pl__str_format(c->arena, "{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\",", c->kind->group,
-                       c->kind->group[0] ? "/" : "", c->kind->version, c->kind->kind);
-
-    if (c->kind->custom || !pl__str_starts_with(row->object, head))
-        return row->object;
-    struct pl_buf b;
-    pl__buf_init(&b, c->arena, row->object.len + 1);
-    pl__buf_add_char(&b, '{');
-    pl__buf_add(&b, (struct pl_str){ row->object.ptr + head.len, row->object.len - head.len });
-    return pl__buf_str(&b);
-}
-
 struct listing {
+    struct pl_str head;      /* how the text of an object of this kind begins */
     struct pl_buf items;     /* texts, when the answer is a plain List */
     struct pl_tree *objects; /* trees, when it gets another form */
     uint64_t count;
@@ -240,27 +225,50 @@ struct listing {
     int64_t remaining;  /* -1: not told */
 };
 
-static void add_item(struct call *c, struct listing *l, const struct pl_store_row *row)
+/* Built-in lists show their items without kind and apiVersion, which stand first in what is stored. */
+static void add_text(struct call *c, struct listing *l, struct pl_str object)
 {
-    bool plain = c->form == PL_FORM_OBJECT && !c->shown->stored_as;
-    bool select = c->params.labels.count || c->params.fields.count;
-    struct pl_tree *object = plain && !select ? NULL : pl__read_row(c->arena, c->shown, row);
+    if (l->count)
+        pl__buf_add_char(&l->items, ',');
+    if (!c->kind->custom && pl__str_starts_with(object, l->head)) {
+        pl__buf_add_char(&l->items, '{');
+        object.ptr += l->head.len;
+        object.len -= l->head.len;
+    }
+    pl__buf_add(&l->items, object);
+}
 
-    if (object && !pl__selector_matches(&c->params.labels, &c->params.fields, object))
+/* `row` is in scratch memory; what is shown of it is copied. */
+static void add_item(struct call *c, struct listing *l, struct pl_store_row row)
+{
+    bool select = c->params.labels.count || c->params.fields.count;
+
+    if (select && !pl__selector_matches(&c->params.labels, &c->params.fields,
+                                        pl__read_row(&c->s->scratch, c->shown, &row)))
         return;
-    if (!plain) {
-        pl__tree_append(l->objects, object);
+    if (c->form == PL_FORM_OBJECT && !c->shown->stored_as) {
+        add_text(c, l, row.object);
     } else {
-        if (l->count)
-            pl__buf_add_char(&l->items, ',');
-        pl__buf_add(&l->items, item_text(c, row));
+        row.object = pl__str_copy(c->arena, row.object);
+        pl__tree_append(l->objects, pl__read_row(c->arena, c->shown, &row));
     }
     l->count++;
 }
 
-static int gather(struct call *c, struct pl_store_list *list, struct listing *l)
+/* The place to go on from outlives the portion that it comes from; of each the space is used again. */
+static void go_on_after(struct pl_store_list *list, struct pl_arena *place,
+                        const struct pl_store_key *key)
+{
+    pl__arena_reset(place);
+    list->after_ns = pl__str_copy(place, key->ns);
+    list->after_name = pl__str_copy(place, key->name);
+}
+
+static int gather(struct call *c, struct pl_store_list *list, struct pl_arena *place,
+                  struct listing *l)
 {
     struct pl_store_row *rows = PL_NEW(c->arena, struct pl_store_row, PORTION);
+    struct pl_arena *scratch = &c->s->scratch;
     /* The watch cache of a real server gives everything when any version will do. */
     uint64_t limit = pl__str_equal(c->params.version, PL_STR("0")) && !c->params.continue_.len
                          ? 0
@@ -269,7 +277,8 @@ static int gather(struct call *c, struct pl_store_list *list, struct listing *l)
     int count;
 
     do {
-        count = pl__api_store_list(c->s->store, c->arena, list, rows, PORTION);
+        pl__scratch_reset(c->s);
+        count = pl__api_store_list(c->s->store, scratch, list, rows, PORTION);
         if (count < 0)
             return pl__fail_store(c);
         for (int i = 0; i < count; i++) {
@@ -280,9 +289,8 @@ static int gather(struct call *c, struct pl_store_list *list, struct listing *l)
                 l->remaining = select ? -1 : pl__api_store_list_count(c->s->store, list);
                 return 0;
             }
-            add_item(c, l, &rows[i]);
-            list->after_ns = rows[i].key.ns;
-            list->after_name = rows[i].key.name;
+            add_item(c, l, rows[i]);
+            go_on_after(list, place, &rows[i].key);
         }
     } while (count == PORTION);
     return 0;
@@ -313,8 +321,15 @@ int pl__read_list(struct call *c)
     if (choose_version(c, &list) < 0)
         return -1;
     uint64_t version = list.at ? list.at : pl__api_store_version(c->s->store);
+    l.head = pl__str_format(a, "{\"apiVersion\":\"%s%s%s\",\"kind\":\"%s\",", c->kind->group,
+                            c->kind->group[0] ? "/" : "", c->kind->version, c->kind->kind);
     pl__buf_init(&l.items, a, SIZE_MAX / 2);
-    if (gather(c, &list, &l) < 0)
+    struct pl_arena place;
+    pl__arena_init(&place, NULL, 1024);
+    int gathered = gather(c, &list, &place, &l);
+    pl__arena_release(&place);
+    pl__scratch_reset(c->s);
+    if (gathered < 0)
         return -1;
     struct pl_tree *answer = pl__tree_new(a, JSON_OBJECT);
     pl__tree_set(answer, PL_STR("kind"),

@@ -9,7 +9,8 @@ enum {
     PORTION = 32,               /* objects of the initial list that are read in one go */
     PORTION_FIRST = 4,          /* until it is known how large they are */
     PORTION_BYTES = 256 * 1024, /* and an object: all that a client costs that does not read */
-    SKIPS_MAX = 256, /* revisions of no concern that are passed over before others get their turn */
+    SKIPS_MAX = 256,        /* objects or revisions of no concern, before others get their turn */
+    SKIP_BYTES = 16 * 1024, /* of one revision; a larger one counts more than once */
     OWN_ARENA_BYTES = 512,
     STEP_MS = 100,
 };
@@ -41,6 +42,7 @@ struct pl_api_watch {
     int portion;           /* of the initial list, in objects */
     uint64_t cursor;       /* all up to here was told, or is of no concern */
     bool caught_up;        /* nothing of its kind is behind the cursor */
+    bool unfinished;       /* others got their turn: it is woken in the next step */
     int64_t end_at_ms;     /* timeoutSeconds */
     int64_t bookmark_at_ms;
     struct pl_api_watch_owner owner;
@@ -94,6 +96,8 @@ static void choose_start(struct call *c, struct pl_api_watch *w, uint64_t versio
     };
     w->phase = listed ? PHASE_INITIAL : PHASE_LIVE;
     w->cursor = listed || version == 0 ? newest : version;
+    if (w->cursor > INT64_MAX) /* beyond what the store can count to: nothing ever comes */
+        w->cursor = INT64_MAX;
     w->sync_bookmark = listed && p->bookmarks;
 }
 
@@ -297,18 +301,19 @@ static void portion_fit(struct pl_api_watch *w, const struct pl_store_row *rows,
     w->portion = fit < 1 ? 1 : fit < PORTION ? (int)fit : PORTION;
 }
 
-static void queue_initial(struct pl_api_watch *w, int64_t now_ms)
+/* How many it has looked at. */
+static int queue_initial(struct pl_api_watch *w, int64_t now_ms)
 {
     struct pl_store_row *rows = PL_NEW(&w->s->scratch, struct pl_store_row, PORTION);
 
     if (w->initial.at < pl__api_store_compacted(w->s->store)) {
         queue_expired(w); /* so slow that what it was told is forgotten */
-        return;
+        return 0;
     }
     int count = pl__api_store_list(w->s->store, &w->s->scratch, &w->initial, rows, w->portion);
     if (count < 0) {
         queue_failure(w);
-        return;
+        return 0;
     }
     int used = 0;
     for (; used < count && w->pending.len < PORTION_BYTES; used++) {
@@ -321,11 +326,12 @@ static void queue_initial(struct pl_api_watch *w, int64_t now_ms)
     if (used == count && count < w->portion) {
         pl__arena_release(&w->place);
         w->phase = w->sync_bookmark ? PHASE_SYNCED : PHASE_LIVE;
-        return;
+        return count;
     }
     w->initial.after_ns = pl__str_copy(&w->place, rows[used - 1].key.ns);
     w->initial.after_name = pl__str_copy(&w->place, rows[used - 1].key.name);
     portion_fit(w, rows, count);
+    return used;
 }
 
 /* Old content with the version of the revision that ended it. */
@@ -371,31 +377,36 @@ static void queue_revision(struct pl_api_watch *w, const struct pl_store_row *ro
                   row, NULL, now_ms);
 }
 
-static void queue_live(struct pl_api_watch *w, int64_t now_ms)
+/* How many it has looked at. */
+static int queue_live(struct pl_api_watch *w, int skips_max, int64_t now_ms)
 {
     struct pl_store *store = w->s->store;
     struct pl_store_row row;
+    int looks = 0;
 
-    for (int skipped = 0; skipped < SKIPS_MAX && !w->caught_up && !w->pending.len; skipped++) {
+    while (looks < skips_max && !w->caught_up && !w->pending.len) {
+        pl__scratch_reset(w->s); /* the one before was passed over: nothing of it is needed */
         if (w->cursor < pl__api_store_compacted(store)) {
             queue_expired(w);
-            return;
+            break;
         }
         int found =
             pl__api_store_next(store, &w->s->scratch, w->initial.cluster, w->kind, w->cursor, &row);
         if (found < 0) {
             queue_failure(w);
-            return;
+            break;
         }
         if (found == 0) {
             uint64_t newest = pl__api_store_version(store);
             w->caught_up = true;
             w->cursor = w->cursor < newest ? newest : w->cursor;
-            return;
+            break;
         }
         w->cursor = row.version;
         queue_revision(w, &row, now_ms);
+        looks += 1 + (int)(row.object.len / SKIP_BYTES);
     }
+    return looks;
 }
 
 /* A silent watch knows no newer version than that of the last thing it was told. */
@@ -412,30 +423,43 @@ static void queue_due(struct pl_api_watch *w, int64_t now_ms)
         w->phase = PHASE_OVER;
 }
 
-/* Queues what comes next, if there is something. */
-static void fill(struct pl_api_watch *w, int64_t now_ms)
+/* Queues what comes next, if there is something. How many objects or revisions it has looked at, at most about
+ * `looks_max`. */
+static int fill(struct pl_api_watch *w, int looks_max, int64_t now_ms)
 {
+    int looks = 0;
+
     if (w->phase == PHASE_INITIAL) {
-        queue_initial(w, now_ms);
+        looks = queue_initial(w, now_ms);
     } else if (w->phase == PHASE_SYNCED) {
         w->phase = PHASE_LIVE;
         queue_bookmark(w, now_ms, true);
     } else if (w->phase == PHASE_LIVE) {
-        queue_live(w, now_ms);
+        looks = queue_live(w, looks_max, now_ms);
         if (w->phase == PHASE_LIVE && !w->pending.len)
             queue_due(w, now_ms);
     }
-    pl__arena_reset(&w->s->scratch);
+    pl__scratch_reset(w->s);
+    return looks;
 }
 
-/* True when something is queued. Bounded: an initial list that selects nothing takes all its portions. */
+/* True when something is queued. A watch that would have to pass over more than others should wait for goes on in the
+ * next step, which is due at once. */
 static bool ready(struct pl_api_watch *w, int64_t now_ms)
 {
+    int looks_left = SKIPS_MAX;
+
+    w->unfinished = false;
     while (!w->pending.len && w->phase != PHASE_OVER) {
         enum phase before = w->phase;
-        fill(w, now_ms);
+        looks_left -= fill(w, looks_left, now_ms);
         if (!w->pending.len && before == PHASE_LIVE && w->caught_up)
             break;
+        if (!w->pending.len && w->phase != PHASE_OVER && looks_left <= 0) {
+            w->unfinished = true;
+            w->s->next_watch_ms = now_ms;
+            break;
+        }
     }
     return w->pending.len > 0;
 }
@@ -496,7 +520,7 @@ void pl__watch_step(struct pl_apiserver *s, int64_t now_ms)
         for (struct pl_api_watch *w = s->clusters[i]->watches; w; w = w->next) {
             int64_t due =
                 w->bookmarks && w->bookmark_at_ms < w->end_at_ms ? w->bookmark_at_ms : w->end_at_ms;
-            if (due <= now_ms) {
+            if (due <= now_ms || w->unfinished) {
                 wake(w);
                 due = now_ms + 1000; /* it has read by then, and knows what is next */
             }
