@@ -1,7 +1,7 @@
 /* kill -9 at every write to the disk: what was answered is there afterwards, what was not is there whole or not
- * at all.
+ * at all. No version is given out twice, and garbage that was to be collected is collected.
  *
- * A child runs a fixed list of requests on a database file and says after each answer that it got it. It
+ * A child runs a fixed list of requests on a database file and says after each answer which version it is at. It
  * kills itself at its n-th call that changes a file, until it gets through: before every such call,
  * and in the middle of every fourth. SQLite lets one put functions in place of its system calls. */
 #include <signal.h>
@@ -15,7 +15,9 @@
 #include "apiserver/tree.h"
 #include "test.h"
 
-enum { REQUESTS = 9, CALLS_MAX = 2000, OBJECTS_MAX = 8 };
+/* Three for each Machine, then something that the first owns, then the end of the first. */
+enum { MACHINES = 3, MAKE_OWNED = 3 * MACHINES, DELETE_OWNER, REQUESTS };
+enum { CALLS_MAX = 2000, STEPS_MAX = 50 };
 
 static const int64_t now_ms = 1767225600000;
 
@@ -88,16 +90,52 @@ static void arm(void)
 
 /* --- the requests -------------------------------------------------------------------------------- */
 
-/* Creates, changes, and deletes every second one. */
-static struct pl_api_call request_of(struct pl_arena *a, int k)
+static struct pl_str uid_of(struct pl_arena *a, struct pl_apiserver *s, const char *machine)
 {
+    struct pl_api_call c = { .cluster = PL_STR("management"),
+                             .verb = PL_API_GET,
+                             .group_version = "cluster.x-k8s.io/v1beta2",
+                             .plural = "machines",
+                             .ns = PL_STR("default"),
+                             .name = pl__str(machine) };
+    struct pl_api_answer answer;
+
+    pl_apiserver_call(s, &c, now_ms, a, &answer);
+    return pl__tree_get_str(pl__tree_read(a, answer.body, NULL), "metadata.uid");
+}
+
+static struct pl_api_call owned_call(struct pl_arena *a, enum pl_api_verb verb, struct pl_str uid)
+{
+    return (struct pl_api_call){
+        .cluster = PL_STR("management"),
+        .verb = verb,
+        .group_version = "v1",
+        .plural = "configmaps",
+        .ns = PL_STR("default"),
+        .name = PL_STR("owned"),
+        .body = pl__str_format(
+            a,
+            "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"owned\","
+            "\"ownerReferences\":[{\"apiVersion\":\"cluster.x-k8s.io/v1beta2\",\"kind\":"
+            "\"Machine\",\"name\":\"m0\",\"uid\":\"%.*s\"}]}}",
+            PL_STR_ARG(uid)),
+    };
+}
+
+/* Creates, changes, and deletes every second one. */
+static struct pl_api_call request_of(struct pl_arena *a, struct pl_apiserver *s, int k)
+{
+    if (k == MAKE_OWNED)
+        return owned_call(a, PL_API_CREATE, uid_of(a, s, "m0"));
     struct pl_api_call c = { .cluster = PL_STR("management"),
                              .group_version = "cluster.x-k8s.io/v1beta2",
                              .plural = "machines",
                              .ns = PL_STR("default") };
 
-    c.name = pl__str_format(a, "m%d", k / 3);
-    if (k % 3 == 0) {
+    c.name = pl__str_format(a, "m%d", k == DELETE_OWNER ? 0 : k / 3);
+    if (k == DELETE_OWNER || (k % 3 == 2 && k / 3 % 2)) {
+        c.verb = PL_API_DELETE;
+    } else if (k % 3 == 0) {
         c.verb = PL_API_CREATE;
         c.body = pl__str_format(
             a,
@@ -107,11 +145,9 @@ static struct pl_api_call request_of(struct pl_arena *a, int k)
             "\"infrastructureRef\":{\"apiGroup\":\"infrastructure.cluster.x-k8s.io\","
             "\"kind\":\"DevMachine\",\"name\":\"i\"}}}",
             k / 3);
-    } else if (k % 3 == 1 || k / 3 % 2 == 0) {
+    } else {
         c.verb = PL_API_MERGE;
         c.body = pl__str_format(a, "{\"spec\":{\"clusterName\":\"v%d\"}}", k);
-    } else {
-        c.verb = PL_API_DELETE;
     }
     return c;
 }
@@ -122,7 +158,7 @@ static struct pl_str state_after(struct pl_arena *a, int count)
     struct pl_buf b;
 
     pl__buf_init(&b, a, 4096);
-    for (int i = 0; i * 3 < count; i++) {
+    for (int i = count > DELETE_OWNER ? 1 : 0; i < MACHINES && i * 3 < count; i++) {
         int last = count - 1 < i * 3 + 2 ? count - 1 : i * 3 + 2;
         if (last % 3 == 2 && i % 2)
             continue;
@@ -136,7 +172,7 @@ static struct pl_str state_after(struct pl_arena *a, int count)
 
 static struct pl_str state_of(struct pl_arena *a, struct pl_apiserver *s)
 {
-    struct pl_api_call c = request_of(a, 0);
+    struct pl_api_call c = request_of(a, s, 0);
     struct pl_api_answer answer;
     struct pl_buf b;
 
@@ -173,10 +209,14 @@ static int run_requests(const char *file, int said)
     if (!s || pl_apiserver_cluster_add(s, PL_STR("management"), now_ms) < 0)
         return 1;
     for (int k = 0; k < REQUESTS; k++) {
-        struct pl_api_call c = request_of(&a, k);
-        if (pl_apiserver_call(s, &c, now_ms, &a, &answer) < 0 || write(said, "x", 1) != 1)
+        struct pl_api_call c = request_of(&a, s, k);
+        int failed = pl_apiserver_call(s, &c, now_ms, &a, &answer);
+        uint64_t version = pl_apiserver_version(s);
+        if (failed || write(said, &version, sizeof version) != sizeof version)
             return 1;
         pl_apiserver_step(s, now_ms); /* compaction, too */
+        if (c.verb == PL_API_DELETE)
+            pl_apiserver_compact(s); /* the newest revision of all is forgotten */
     }
     pl_apiserver_close(s);
     pl__arena_release(&a);
@@ -185,7 +225,24 @@ static int run_requests(const char *file, int said)
 
 /* --- looking afterwards -------------------------------------------------------------------------- */
 
-static void check_after(const char *file, int answered)
+/* What the first Machine owned is there as long as it is; behind it the collector goes on where it was killed. */
+static void check_owned(struct pl_arena *a, struct pl_apiserver *s, int answered)
+{
+    struct pl_api_call c = owned_call(a, PL_API_GET, PL_STR(""));
+    struct pl_api_answer answer;
+    bool owner = uid_of(a, s, "m0").len > 0;
+
+    for (int i = 0; i < STEPS_MAX && pl_apiserver_wake_at_ms(s) <= now_ms; i++)
+        pl_apiserver_step(s, now_ms);
+    pl_apiserver_call(s, &c, now_ms, a, &answer);
+    if (answered > MAKE_OWNED && owner)
+        CHECK_INT(answer.status, 200);
+    if (!owner)
+        CHECK_INT(answer.status, 404);
+}
+
+/* `version` is the newest that the child told. */
+static void check_after(const char *file, int answered, uint64_t version)
 {
     struct pl_api_answer answer;
     struct pl_arena a;
@@ -194,14 +251,17 @@ static void check_after(const char *file, int answered)
     struct pl_apiserver *s = open_server(&a, file);
     CHECK(s != NULL);
     if (s) {
+        CHECK(pl_apiserver_version(s) >= version);
         CHECK_INT(pl_apiserver_cluster_add(s, PL_STR("management"), now_ms), 0);
+        check_owned(&a, s, answered);
         struct pl_str got = state_of(&a, s);
         if (!pl__str_equal(got, state_after(&a, answered)) &&
             !pl__str_equal(got, state_after(&a, answered + 1)))
             test_fail(__FILE__, __LINE__, "%d answered, but there is \"%.*s\"", answered,
                       PL_STR_ARG(got));
-        struct pl_api_call c = request_of(&a, 3 * OBJECTS_MAX);
+        struct pl_api_call c = request_of(&a, s, 3 * REQUESTS);
         CHECK_INT(pl_apiserver_call(s, &c, now_ms, &a, &answer), 0);
+        CHECK(pl_apiserver_version(s) > version);
     }
     pl_apiserver_close(s);
     pl__arena_release(&a);
@@ -211,7 +271,8 @@ static void check_after(const char *file, int answered)
 static bool round_trip(const char *file, long call, bool half)
 {
     int pipe_fds[2], status = 0, answered = 0;
-    char byte, name[300];
+    uint64_t version = 0;
+    char name[300];
 
     for (int i = 0; i < 3; i++) {
         static const char *const endings[] = { "", "-wal", "-shm" };
@@ -229,14 +290,14 @@ static bool round_trip(const char *file, long call, bool half)
         _exit(run_requests(file, pipe_fds[1]));
     }
     close(pipe_fds[1]);
-    while (read(pipe_fds[0], &byte, 1) == 1)
+    while (read(pipe_fds[0], &version, sizeof version) == sizeof version)
         answered++;
     close(pipe_fds[0]);
     waitpid(child, &status, 0);
     bool through = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     CHECK(through || (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL));
     CHECK(!through || answered == REQUESTS);
-    check_after(file, answered);
+    check_after(file, answered, version);
     return through;
 }
 
