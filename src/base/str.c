@@ -103,3 +103,10 @@ struct pl_str pl__str_cut(struct pl_str *from, char separator)
     from->len -= gone;
     return part;
 }
+
+uint64_t pl__str_hash(uint64_t hash, struct pl_str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        hash = (hash ^ (unsigned char)s.ptr[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}

@@ -58,6 +58,11 @@ struct pl_str pl__str_copy(struct pl_arena *a, struct pl_str s);
 struct pl_str pl__str_format(struct pl_arena *a, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* FNV-1a, of one text or of several in a row; the first begins with PL_HASH_BEGIN. Whoever chooses the texts can
+ * choose equal hashes. */
+#define PL_HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+uint64_t pl__str_hash(uint64_t hash, struct pl_str s);
+
 /* A whole unsigned decimal number that fits 64 bits, nothing before or behind it. */
 bool pl__str_to_u64(struct pl_str s, uint64_t *value);
 

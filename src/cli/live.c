@@ -432,13 +432,6 @@ static int read_again(struct pl_live *live)
     return 0;
 }
 
-static uint64_t fnv1a(uint64_t hash, struct pl_str bytes)
-{
-    for (size_t i = 0; i < bytes.len; i++)
-        hash = (hash ^ (unsigned char)bytes.ptr[i]) * 0x100000001b3u;
-    return hash;
-}
-
 /* What is known, but for the time and for when a probe or etcd last answered: those change by
  * themselves. */
 static int hash_known(struct pl_live *live, uint64_t *hash)
@@ -448,7 +441,7 @@ static int hash_known(struct pl_live *live, uint64_t *hash)
     struct pl_buf text;
     size_t pending;
 
-    *hash = 0xcbf29ce484222325u;
+    *hash = PL_HASH_BEGIN;
     for (size_t i = 0; i < live->pick_count; i++) {
         if (take_snapshot(live, &live->picks[i], &s, &pending) < 0)
             return -1;
@@ -459,7 +452,7 @@ static int hash_known(struct pl_live *live, uint64_t *hash)
         pl__buf_init(&text, &live->scratch, SIZE_MAX / 4);
         pl__json_writer_init(&w, &text, JSON_COMPACT);
         pl__snapshot_write(&w, &s);
-        *hash = fnv1a(*hash, pl__buf_str(&text));
+        *hash = pl__str_hash(*hash, pl__buf_str(&text));
     }
     return 0;
 }

@@ -164,11 +164,9 @@ static struct pl_str derive_random(struct pl_arena *arena, struct pl_str uid, in
     static const char alphabet[] = "bcdfghjklmnpqrstvwxz2456789";
     struct pl_str seed =
         pl__str_format(arena, "%.*s/%lld", PL_STR_ARG(uid), (long long)timestamp_ms);
-    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a ... */
+    uint64_t hash = pl__str_hash(PL_HASH_BEGIN, seed); /* FNV-1a ... */
     char text[RANDOM_BYTES];
 
-    for (size_t i = 0; i < seed.len; i++)
-        hash = (hash ^ (unsigned char)seed.ptr[i]) * 0x100000001b3;
     hash = (hash ^ hash >> 30) *
            0xbf58476d1ce4e5b9; /* ... and the end of splitmix64, for FNV leaves */
     hash = (hash ^ hash >> 27) * 0x94d049bb133111eb; /* the upper bits poor */

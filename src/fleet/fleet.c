@@ -46,15 +46,6 @@ void pl__fleet_say(struct pl_fleet *fleet, const char *format, ...)
     fleet->options.said(fleet->options.said_user, pl__str(line));
 }
 
-static uint64_t name_hash(struct pl_str name)
-{
-    uint64_t hash = 0xcbf29ce484222325; /* FNV-1a */
-
-    for (size_t i = 0; i < name.len; i++)
-        hash = (hash ^ (unsigned char)name.ptr[i]) * 0x100000001b3;
-    return hash;
-}
-
 static struct cluster **bucket_of(struct pl_fleet *fleet, uint64_t hash)
 {
     return &fleet->buckets[hash % CLUSTER_BUCKETS];
@@ -62,7 +53,7 @@ static struct cluster **bucket_of(struct pl_fleet *fleet, uint64_t hash)
 
 struct cluster *pl__cluster_find(const struct pl_fleet *fleet, struct pl_str name)
 {
-    uint64_t hash = name_hash(name);
+    uint64_t hash = pl__str_hash(PL_HASH_BEGIN, name);
     struct cluster *c = fleet->buckets[hash % CLUSTER_BUCKETS];
 
     while (c && (c->hash != hash || !pl__str_equal(name, pl__str(c->name))))
@@ -73,7 +64,7 @@ struct cluster *pl__cluster_find(const struct pl_fleet *fleet, struct pl_str nam
 /* Said once, not with every event of it and of its Machines. */
 static void cluster_refuse(struct pl_fleet *fleet, struct pl_str name)
 {
-    uint64_t hash = name_hash(name);
+    uint64_t hash = pl__str_hash(PL_HASH_BEGIN, name);
 
     if (fleet->refused_hash != hash)
         pl__fleet_say(fleet, "Cluster %.*s: the playground can have none of that name, or no more",
@@ -100,7 +91,7 @@ struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
     if (!c || !fleet->clusters)
         abort();
     c->fleet = fleet;
-    c->hash = name_hash(name);
+    c->hash = pl__str_hash(PL_HASH_BEGIN, name);
     c->made_ms = pl__loop_wall_ms();
     c->feeds_left = fleet->options.keep ? CLUSTER_FEEDS : 0;
     NAME_SET(c->name, name);

@@ -85,10 +85,8 @@ int pl__call(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_ca
 bool pl__call_changed(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_call call,
                       uint64_t *hash)
 {
-    uint64_t now = 0xcbf29ce484222325; /* FNV-1a */
+    uint64_t now = pl__str_hash(PL_HASH_BEGIN, call.body);
 
-    for (size_t i = 0; i < call.body.len; i++)
-        now = (now ^ (unsigned char)call.body.ptr[i]) * 0x100000001b3;
     if (now == *hash)
         return true;
     if (pl__call(fleet, c, call) >= 300)

@@ -86,8 +86,7 @@ struct pl_str sim_time_text(struct sim *sim, int64_t wall_ms)
 
 static void log_line(struct sim *sim, const char *line)
 {
-    for (const char *c = line; *c; c++)
-        sim->log_hash = (sim->log_hash ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+    sim->log_hash = pl__str_hash(sim->log_hash, pl__str(line));
     if (sim->options.trace)
         printf("%s\n", line);
 }
@@ -215,7 +214,7 @@ bool sim_run(struct sim *sim, const struct sim_options *options)
 {
     *sim = (struct sim){ .options = *options,
                          .random = { options->seed },
-                         .log_hash = UINT64_C(0xcbf29ce484222325),
+                         .log_hash = PL_HASH_BEGIN,
                          .now = { .mono_ms = 1000000, .wall_ms = 1794708000000 } };
     pl__arena_init(&sim->arena, NULL, 1 << 20);
     pl__arena_init(&sim->scratch, NULL, 1 << 16);

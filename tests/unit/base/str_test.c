@@ -140,6 +140,18 @@ static void test_cuts(void)
     CHECK_STR(pl__str_trim(missing), "");
 }
 
+static void test_hash(void)
+{
+    /* From the test suite of FNV's authors. */
+    CASE("hash");
+    CHECK(pl__str_hash(PL_HASH_BEGIN, missing) == UINT64_C(0xcbf29ce484222325));
+    CHECK(pl__str_hash(PL_HASH_BEGIN, PL_STR("a")) == UINT64_C(0xaf63dc4c8601ec8c));
+    CHECK(pl__str_hash(PL_HASH_BEGIN, PL_STR("foobar")) == UINT64_C(0x85944171f73967e8));
+    CASE("hash of parts");
+    CHECK(pl__str_hash(pl__str_hash(PL_HASH_BEGIN, PL_STR("foo")), PL_STR("bar")) ==
+          UINT64_C(0x85944171f73967e8));
+}
+
 int main(void)
 {
     test_equal();
@@ -148,5 +160,6 @@ int main(void)
     test_parts();
     test_copies();
     test_numbers();
+    test_hash();
     return test_end("str");
 }
