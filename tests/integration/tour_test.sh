@@ -33,6 +33,9 @@ nothing_left() { [ -z "$(ls -A "$1")" ] && [ -z "$(left_running)" ]; }
 
 tour=(up --tour --clusters 2)
 profiles=(tables cluster-api-1.12)
+# With etcd every row can be reached; a tour that does without it must not pass for one that has it.
+beyond=0
+command -v etcd >/dev/null || beyond='[0-9]+'
 
 start_tour() { # PROFILE: in a folder of its own; the first is the default, which make run does not name
     local more=(--profile "$1")
@@ -42,7 +45,7 @@ start_tour() { # PROFILE: in a folder of its own; the first is the default, whic
 }
 
 is_complete() { # PROFILE PID
-    wait "$2" && grep -qE "^profile $1: .* 0 missed; scenes missed: 0;" "$work/$1.out" && return 0
+    wait "$2" && grep -qE "^profile $1: .* $beyond out of reach, 0 missed; scenes missed: 0;" "$work/$1.out" && return 0
     echo "the tour in profile $1:"
     grep -E 'MISSED|NOT HEALED|FAILED|^plimsoll|^profile' "$work/$1.out"
     return 1
