@@ -24,21 +24,6 @@ static int manage(struct cluster *c, enum pl_fleet_verb verb, const char *group_
                                             .body = body });
 }
 
-static void status_apply(struct cluster *c, const char *group_version, const char *plural,
-                         const char *name, const char *manager, struct pl_buf *body, uint64_t *hash)
-{
-    pl__call_changed(c->fleet, NULL,
-                     (struct pl_fleet_call){ .verb = FLEET_APPLY,
-                                             .group_version = group_version,
-                                             .plural = plural,
-                                             .ns = pl__str(c->fleet->options.ns),
-                                             .name = pl__str(name),
-                                             .subresource = "status",
-                                             .manager = pl__str(manager),
-                                             .body = pl__buf_str(body) },
-                     hash);
-}
-
 static const char *name_of(struct cluster *c, const char *suffix)
 {
     return pl__str_format(&c->fleet->scratch, "%s%s", c->name, suffix).ptr;
@@ -538,7 +523,8 @@ static void kcp_status(struct cluster *c)
                       initialized ? c->initialized_ms : c->made_ms);
     available_add(c, &b, &c->kcp_available, available, t, "control plane Machines are");
     pl__buf_add_lit(&b, "]}}");
-    status_apply(c, CONTROLPLANE, "kubeadmcontrolplanes", c->kcp, BY_KCP, &b, &c->kcp_status_hash);
+    pl__status_apply(c->fleet, CONTROLPLANE, "kubeadmcontrolplanes", c->kcp, BY_KCP, &b,
+                     &c->kcp_status_hash);
 }
 
 static void cluster_status(struct cluster *c)
@@ -567,7 +553,7 @@ static void cluster_status(struct cluster *c)
                   (struct tally){ own.all + workers.all, own.ready + workers.ready },
                   "Machines are");
     pl__buf_add_lit(&b, "]}}");
-    status_apply(c, CAPI, "clusters", c->name, BY_CLUSTER, &b, &c->status_hash);
+    pl__status_apply(c->fleet, CAPI, "clusters", c->name, BY_CLUSTER, &b, &c->status_hash);
 }
 
 static void set_status(struct cluster *c, struct set *set)
@@ -588,8 +574,8 @@ static void set_status(struct cluster *c, struct set *set)
         pl__buf_add_lit(&b, "]");
     }
     pl__buf_add_lit(&b, "}}");
-    status_apply(c, CAPI, set->is_deployment ? "machinedeployments" : "machinesets", set->name,
-                 BY_SET, &b, &set->status_hash);
+    pl__status_apply(c->fleet, CAPI, set->is_deployment ? "machinedeployments" : "machinesets",
+                     set->name, BY_SET, &b, &set->status_hash);
 }
 
 static void health_check_status(struct cluster *c)
@@ -604,8 +590,8 @@ static void health_check_status(struct cluster *c)
     pl__object_open(&b, c->fleet, CAPI, "MachineHealthCheck", name_of(c, "-mhc"), true);
     pl__buf_printf(&b, "},\"status\":{\"expectedMachines\":%u,\"currentHealthy\":%d}}",
                    c->machine_count, healthy);
-    status_apply(c, CAPI, "machinehealthchecks", name_of(c, "-mhc"), BY_HEALTH_CHECK, &b,
-                 &c->health_status_hash);
+    pl__status_apply(c->fleet, CAPI, "machinehealthchecks", name_of(c, "-mhc"), BY_HEALTH_CHECK, &b,
+                     &c->health_status_hash);
 }
 
 static void statuses_keep(struct cluster *c)

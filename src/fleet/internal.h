@@ -340,6 +340,10 @@ int pl__call(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_ca
 bool pl__call_changed(struct pl_fleet *fleet, const struct cluster *c, struct pl_fleet_call call,
                       uint64_t *hash);
 
+/* So with the status of an object on the management side. */
+void pl__status_apply(struct pl_fleet *fleet, const char *group_version, const char *plural,
+                      const char *name, const char *manager, struct pl_buf *body, uint64_t *hash);
+
 /* A text to fill, in the fleet's scratch memory. */
 struct pl_buf pl__text(struct pl_fleet *fleet);
 /* "apiVersion", "kind" and the beginning of "metadata" up to and without its end; `ns` false: in no

@@ -144,16 +144,7 @@ static void status_keep(struct machine *m)
     pl__buf_add_lit(&b, ",\"conditions\":[");
     conditions_add(m, &b);
     pl__buf_add_lit(&b, "]}}");
-    pl__call_changed(fleet, NULL,
-                     (struct pl_fleet_call){ .verb = FLEET_APPLY,
-                                             .group_version = CAPI,
-                                             .plural = "machines",
-                                             .ns = pl__str(fleet->options.ns),
-                                             .name = pl__str(m->name),
-                                             .subresource = "status",
-                                             .manager = PL_STR(BY_MACHINE),
-                                             .body = pl__buf_str(&b) },
-                     &m->status_hash);
+    pl__status_apply(fleet, CAPI, "machines", m->name, BY_MACHINE, &b, &m->status_hash);
 }
 
 static int patch(struct machine *m, const char *group_version, const char *plural, const char *name,
@@ -341,6 +332,7 @@ static void health_write(struct machine *m, bool ill)
     struct pl_fleet *fleet = m->cluster->fleet;
     struct pl_buf b = pl__text(fleet);
     int64_t now_ms = pl__loop_wall_ms();
+    uint64_t none = 0; /* others write these conditions, too: what we wrote last says nothing */
     const char *reason = m->remediate               ? "HasRemediateAnnotation"
                          : m->node_there && m->lost ? "UnhealthyNode"
                          : m->phase != MACHINE_RUNS ? "NodeStartupTimeout"
@@ -357,15 +349,7 @@ static void health_write(struct machine *m, bool ill)
         pl__condition_add(&b, "HealthCheckSucceeded", 'T', "HealthCheckSucceeded", "", now_ms);
     }
     pl__buf_add_lit(&b, "]}}");
-    pl__call(fleet, NULL,
-             (struct pl_fleet_call){ .verb = FLEET_APPLY,
-                                     .group_version = CAPI,
-                                     .plural = "machines",
-                                     .ns = pl__str(fleet->options.ns),
-                                     .name = pl__str(m->name),
-                                     .subresource = "status",
-                                     .manager = PL_STR(BY_HEALTH_CHECK),
-                                     .body = pl__buf_str(&b) });
+    pl__status_apply(fleet, CAPI, "machines", m->name, BY_HEALTH_CHECK, &b, &none);
     if (ill)
         pl__fleet_say(fleet, "Machine %s is unhealthy: %s", m->name, reason);
 }

@@ -94,3 +94,18 @@ bool pl__call_changed(struct pl_fleet *fleet, const struct cluster *c, struct pl
     *hash = now;
     return true;
 }
+
+void pl__status_apply(struct pl_fleet *fleet, const char *group_version, const char *plural,
+                      const char *name, const char *manager, struct pl_buf *body, uint64_t *hash)
+{
+    pl__call_changed(fleet, NULL,
+                     (struct pl_fleet_call){ .verb = FLEET_APPLY,
+                                             .group_version = group_version,
+                                             .plural = plural,
+                                             .ns = pl__str(fleet->options.ns),
+                                             .name = pl__str(name),
+                                             .subresource = "status",
+                                             .manager = pl__str(manager),
+                                             .body = pl__buf_str(body) },
+                     hash);
+}
