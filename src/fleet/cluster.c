@@ -38,7 +38,7 @@ static void cluster_create(struct cluster *c)
     pl__object_open(&b, c->fleet, CAPI, "Cluster", c->name, true);
     pl__labels_add(&b, c->fleet, c->name, "");
     pl__buf_printf(&b,
-                   ",\"finalizers\":[\"cluster.cluster.x-k8s.io\"]},\"spec\":{"
+                   ",\"finalizers\":[\"" CLUSTER_FINALIZER "\"]},\"spec\":{"
                    "\"controlPlaneEndpoint\":{\"host\":\"127.0.0.1\",\"port\":6443},"
                    "\"controlPlaneRef\":{\"apiGroup\":\"controlplane.cluster.x-k8s.io\",\"kind\":"
                    "\"KubeadmControlPlane\",\"name\":\"%s-cp\"},\"infrastructureRef\":{"
@@ -239,7 +239,7 @@ static bool machine_create(struct cluster *c, const char *name, struct pl_str me
     pl__object_open(&b, c->fleet, CAPI, "Machine", name, true);
     pl__buf_add(&b, meta);
     pl__buf_printf(&b,
-                   ",\"finalizers\":[\"machine.cluster.x-k8s.io\"]},\"spec\":{\"clusterName\":"
+                   ",\"finalizers\":[\"" MACHINE_FINALIZER "\"]},\"spec\":{\"clusterName\":"
                    "\"%s\",\"version\":\"%s\",\"bootstrap\":{\"configRef\":{\"apiGroup\":"
                    "\"bootstrap.cluster.x-k8s.io\",\"kind\":\"KubeadmConfig\",\"name\":\"%s\"}},"
                    "\"infrastructureRef\":{\"apiGroup\":\"infrastructure.cluster.x-k8s.io\","
@@ -627,15 +627,15 @@ static void cluster_end(struct cluster *c)
         return;
     if (c->kcp_there && !c->kcp_deleting)
         manage(c, FLEET_DELETE, CONTROLPLANE, "kubeadmcontrolplanes", c->kcp, PL_STR(""));
-    if (c->kcp_there || c->machine_count)
-        return;
+    if (c->kcp_there || c->machine_count || !c->has_finalizer)
+        return; /* without it the object is held by others, and all of this is done */
     manage(c, FLEET_DELETE, INFRASTRUCTURE, "devclusters", c->name, PL_STR(""));
     manage(c, FLEET_DELETE, INFRASTRUCTURE, "devmachinetemplates", c->name, PL_STR(""));
     manage(c, FLEET_DELETE, CAPI, "machinehealthchecks", name_of(c, "-mhc"), PL_STR(""));
     manage(c, FLEET_DELETE, "v1", "secrets", name_of(c, "-kubeconfig"), PL_STR(""));
     manage(c, FLEET_DELETE, "v1", "secrets", name_of(c, "-etcd"), PL_STR(""));
     manage(c, FLEET_MERGE, CAPI, "clusters", c->name,
-           PL_STR("{\"metadata\":{\"finalizers\":null}}"));
+           pl__finalizers_text(c->fleet, c->version, c->finalizers, NULL));
 }
 
 bool pl__cluster_is_over(const struct cluster *c)
@@ -647,8 +647,11 @@ void pl__cluster_free(struct cluster *c)
 {
     for (struct machine *m = c->machines, *next; m; m = next) {
         next = m->next;
+        free(m->finalizers);
+        free(m->taints);
         free(m);
     }
+    free(c->finalizers);
     pl__ensemble_free(c->etcd);
     free(c);
 }

@@ -26,6 +26,10 @@
 #define BOOTSTRAP "bootstrap.cluster.x-k8s.io/v1beta2"
 #define INFRASTRUCTURE "infrastructure.cluster.x-k8s.io/v1beta2"
 
+#define TAINT_UNREACHABLE "node.kubernetes.io/unreachable"
+#define MACHINE_FINALIZER "machine.cluster.x-k8s.io"
+#define CLUSTER_FINALIZER "cluster.cluster.x-k8s.io"
+
 enum {
     NAME_BYTES = 254, /* of an object, with its NUL */
     UID_BYTES = 40,
@@ -216,11 +220,17 @@ struct machine {
     char node[NAME_BYTES]; /* status.nodeRef, or what it is going to be */
     uint64_t version;
     bool control_plane, deleting, has_finalizer;
+    char *finalizers; /* of others, as they stand in a JSON list; NULL: none */
     bool hooks, drain_hooks, remediate, skip_remediation, paused;
     bool health_true, health_false, owner_false; /* HealthCheckSucceeded, OwnerRemediated */
     char fault[FAULT_BYTES];
+    bool fault_full;                                   /* it was said that no more goes into it */
     char workload_fault[WORKLOAD_FAULTS][FAULT_BYTES]; /* of its Pods and its Node */
     bool node_there, pod_there[POD_COUNT];
+    uint64_t node_version;
+    char node_uid[UID_BYTES];
+    char *taints;      /* of its Node, all but those of a lost one, as in a JSON list; NULL: none */
+    bool node_tainted; /* those of a lost one are there */
 
     /* The hardware. */
     enum machine_phase phase;
@@ -280,6 +290,8 @@ struct cluster {
     bool there, deleting, paused, kcp_there, kcp_deleting, kcp_initialized, kcp_in_progress,
         kcp_paused;
     bool kcp_external;
+    bool has_finalizer;
+    char *finalizers; /* of others, as with a Machine */
     int32_t kcp_replicas;
     char fault[FAULT_BYTES];
     struct fault_set faults;
@@ -356,6 +368,10 @@ void pl__labels_add(struct pl_buf *b, struct pl_fleet *fleet, const char *cluste
 /* ,"ownerReferences":[{...}] of its controller. */
 void pl__owner_add(struct pl_buf *b, const char *api_version, const char *kind, const char *name,
                    const char *uid);
+/* A merge patch that sets the finalizers: those of others, and ours when it is not NULL. It is refused (409) when the
+ * object has changed since `version`: then they may not be the same any more. */
+struct pl_str pl__finalizers_text(struct pl_fleet *fleet, uint64_t version, const char *others,
+                                  const char *ours);
 /* One item of status.conditions. `status` 'T', 'F' or 'U'. */
 void pl__condition_add(struct pl_buf *b, const char *type, char status, const char *reason,
                        const char *message, int64_t since_ms);

@@ -5,7 +5,7 @@
 
 #include "base/time.h"
 
-#define FINALIZER "machine.cluster.x-k8s.io"
+enum { MEMBER_RETRY_MS = 1000 }; /* when a member cannot be made */
 
 /* --- faults ----------------------------------------------------------------------------------------------- */
 
@@ -14,13 +14,21 @@ static void fault_move(struct machine *m, const char *word)
 {
     struct pl_fleet *fleet = m->cluster->fleet;
     struct pl_buf b = pl__text(fleet);
+    struct pl_json_writer w;
 
-    if (strstr(m->fault, word))
+    if (strlen(m->fault) + strlen(word) + 1 >= FAULT_BYTES) {
+        if (!m->fault_full)
+            pl__fleet_say(fleet, "Machine %s: its annotation has no room for %s", m->name, word);
+        m->fault_full = true;
         return;
-    pl__buf_printf(&b,
-                   "{\"metadata\":{\"annotations\":{\"" FLEET_FAULT_ANNOTATION "\":"
-                   "\"%s%s%s\"}}}",
-                   m->fault, m->fault[0] ? "," : "", word);
+    }
+    struct pl_str text =
+        pl__str_format(&fleet->scratch, "%s%s%s", m->fault, m->fault[0] ? "," : "", word);
+    pl__buf_add_lit(&b, "{\"metadata\":{\"annotations\":{\"" FLEET_FAULT_ANNOTATION "\":");
+    pl__json_writer_init(&w, &b, JSON_COMPACT);
+    pl__json_write_str(&w, text);
+    pl__buf_add_lit(&b, "}}}");
+    m->fault_full = false;
     pl__call(fleet, NULL,
              (struct pl_fleet_call){ .verb = FLEET_MERGE,
                                      .group_version = CAPI,
@@ -31,18 +39,33 @@ static void fault_move(struct machine *m, const char *word)
                                      .body = pl__buf_str(&b) });
 }
 
+/* What the annotation of the Machine says. */
+static struct fault_set own_faults(const struct machine *m)
+{
+    struct fault_set set = { 0 };
+
+    pl__faults_add(&set, pl__str(m->fault), FAULT_ON_MACHINE, POD_API_SERVER);
+    return set;
+}
+
+/* What those of its Node and its Pods say. */
+static void workload_faults_add(const struct machine *m, struct fault_set *set)
+{
+    pl__faults_add(set, pl__str(m->workload_fault[NODE_FAULT]), FAULT_ON_NODE, POD_API_SERVER);
+    for (int i = 0; i < POD_COUNT; i++)
+        pl__faults_add(set, pl__str(m->workload_fault[i]), FAULT_ON_POD, (enum component)i);
+}
+
 static void faults_move(struct machine *m)
 {
     struct fault_set set = { 0 };
 
-    pl__faults_add(&set, pl__str(m->workload_fault[NODE_FAULT]), FAULT_ON_NODE, POD_API_SERVER);
-    if (set.flags & FAULT_NODE_GONE)
+    workload_faults_add(m, &set);
+    if (set.flags & FAULT_NODE_GONE && !(own_faults(m).flags & FAULT_NODE_GONE))
         fault_move(m, "node-gone");
-    for (int i = 0; i < POD_COUNT; i++)
-        pl__faults_add(&set, pl__str(m->workload_fault[i]), FAULT_ON_POD, (enum component)i);
     for (int i = 0; i < POD_COUNT; i++) {
         struct pl_str name = pl__static_pods[i];
-        if (set.pod_gone & 1 << i)
+        if (set.pod_gone & 1 << i && !(own_faults(m).pod_gone & 1 << i))
             fault_move(m, pl__str_format(&m->cluster->fleet->scratch, "pod-gone:%.*s",
                                          (int)name.len - 1, name.ptr)
                               .ptr);
@@ -56,12 +79,12 @@ void pl__machine_faults(struct machine *m)
                                           FAULT_BAD_CERTIFICATE;
 
     faults_move(m);
-    m->faults = (struct fault_set){ 0 };
-    pl__faults_add(&m->faults, pl__str(m->fault), FAULT_ON_MACHINE, POD_API_SERVER);
-    pl__faults_add(&m->faults, pl__str(m->workload_fault[NODE_FAULT]), FAULT_ON_NODE,
-                   POD_API_SERVER);
-    for (int i = 0; i < POD_COUNT; i++)
-        pl__faults_add(&m->faults, pl__str(m->workload_fault[i]), FAULT_ON_POD, (enum component)i);
+    struct fault_set own = own_faults(m);
+    m->faults = own;
+    workload_faults_add(m, &m->faults);
+    /* Nothing is removed before what is said of it has moved. */
+    m->faults.pod_gone = own.pod_gone;
+    m->faults.flags &= ~(uint32_t)FAULT_NODE_GONE | own.flags;
     m->faults.flags |= m->cluster->faults.flags & FAULT_BAD_CERTIFICATE;
     if (m->member && !m->member->ensemble->is_shared)
         m->member->faults = m->faults.flags & member_faults;
@@ -227,7 +250,7 @@ static void come(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 
     if (!m->has_finalizer)
         patch(m, CAPI, "machines", m->name, NULL,
-              PL_STR("{\"metadata\":{\"finalizers\":[\"" FINALIZER "\"]}}"));
+              pl__finalizers_text(m->cluster->fleet, m->version, m->finalizers, MACHINE_FINALIZER));
     if (now_ms < up_ms) {
         pl__due(due_ms, up_ms);
     } else if (node_choose(m)) {
@@ -242,7 +265,7 @@ static void come(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 }
 
 /* With an etcd of its own, it runs when its member votes: that is when kubeadm is done. */
-static void boot(struct machine *m, uint64_t now_ms)
+static void boot(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
 {
     struct ensemble *etcd;
 
@@ -252,6 +275,8 @@ static void boot(struct machine *m, uint64_t now_ms)
         etcd = pl__cluster_etcd(m->cluster);
         if (etcd && !m->member)
             m->member = pl__ensemble_member(etcd, m->node);
+        if (!m->member)
+            pl__due(due_ms, now_ms + MEMBER_RETRY_MS);
         if (!m->member || m->member->state != MEMBER_VOTES)
             return;
     }
@@ -290,9 +315,9 @@ static void end(struct machine *m)
     call.name = pl__str(m->config);
     if (m->config[0])
         pl__call(fleet, NULL, call);
-    int status =
-        patch(m, CAPI, "machines", m->name, NULL, PL_STR("{\"metadata\":{\"finalizers\":null}}"));
-    m->ended = status < 300 || status == 404;
+    int status = patch(m, CAPI, "machines", m->name, NULL,
+                       pl__finalizers_text(fleet, m->version, m->finalizers, NULL));
+    m->ended = status < 300 || status == 404; /* the object stays until others let go of it */
 }
 
 static void go(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
@@ -401,7 +426,7 @@ void pl__machine_step(struct machine *m, uint64_t now_ms, uint64_t *due_ms)
     if (m->phase == MACHINE_NEW && !m->deleting && !paused)
         come(m, now_ms, due_ms);
     if (m->phase == MACHINE_BOOTS && !m->deleting)
-        boot(m, now_ms);
+        boot(m, now_ms, due_ms);
     if (m->deleting && !paused)
         go(m, now_ms, due_ms);
     if (m->phase == MACHINE_RUNS && m->leave != ENDS)
@@ -429,5 +454,7 @@ void pl__machine_free(struct machine *m)
     m->cluster->machine_count--;
     m->cluster->settled_ms = pl__loop_mono_ms(m->cluster->fleet->loop) + FLEET_SETTLE_MS;
     pl__fleet_say(m->cluster->fleet, "Machine %s is gone", m->name);
+    free(m->finalizers);
+    free(m->taints);
     free(m);
 }

@@ -40,12 +40,12 @@ static struct pl_str node_text(struct machine *m)
                    "\"cluster.x-k8s.io/cluster-namespace\":\"%s\",\"cluster.x-k8s.io/machine\":"
                    "\"%s\"}},\"spec\":{\"providerID\":\"dev:///%s\"",
                    m->cluster->name, fleet->options.ns, m->name, m->node);
-    if (m->lost)
-        pl__buf_add_lit(&b, ",\"taints\":[{\"key\":\"node.kubernetes.io/unreachable\",\"effect\":"
-                            "\"NoSchedule\"},{\"key\":\"node.kubernetes.io/unreachable\","
-                            "\"effect\":\"NoExecute\"}]");
-    else if (m->node_there)
-        pl__buf_add_lit(&b, ",\"taints\":null");
+    if (m->leave >= DRAINS)
+        pl__buf_add_lit(&b, ",\"unschedulable\":true");
+    /* kubeadm's; whoever takes it off later means it. */
+    if (m->control_plane && !m->node_made)
+        pl__buf_add_lit(&b, ",\"taints\":[{\"key\":\"node-role.kubernetes.io/control-plane\","
+                            "\"effect\":\"NoSchedule\"}]");
     pl__buf_add_lit(&b, "}}");
     return pl__buf_str(&b);
 }
@@ -99,6 +99,31 @@ static void node_delete(struct machine *m)
     m->node_hash = m->node_status_hash = 0;
 }
 
+/* As the node controller does it: two of the taints are its own. Refused when others have changed the Node since it
+ * was seen; that is seen next. */
+static void node_taint(struct machine *m)
+{
+    struct pl_buf b = pl__text(m->cluster->fleet);
+
+    if (m->node_tainted == m->lost)
+        return;
+    pl__buf_printf(&b, "{\"metadata\":{\"resourceVersion\":\"%llu\"},\"spec\":{\"taints\":[%s",
+                   (unsigned long long)m->node_version, m->taints ? m->taints : "");
+    if (m->lost)
+        pl__buf_printf(&b,
+                       "%s{\"key\":\"" TAINT_UNREACHABLE "\",\"effect\":\"NoSchedule\"},"
+                       "{\"key\":\"" TAINT_UNREACHABLE "\",\"effect\":\"NoExecute\"}",
+                       m->taints ? "," : "");
+    pl__buf_add_lit(&b, "]}}");
+    pl__call(m->cluster->fleet, m->cluster,
+             (struct pl_fleet_call){ .verb = FLEET_MERGE,
+                                     .group_version = "v1",
+                                     .plural = "nodes",
+                                     .name = pl__str(m->node),
+                                     .manager = PL_STR("node-controller"),
+                                     .body = pl__buf_str(&b) });
+}
+
 static void node_register(struct machine *m)
 {
     struct pl_fleet_call call = { .verb = FLEET_CREATE,
@@ -138,6 +163,7 @@ static void node_keep(struct machine *m)
     }
     call.body = node_text(m);
     pl__call_changed(m->cluster->fleet, m->cluster, call, &m->node_hash);
+    node_taint(m);
     call.body = node_status_text(m);
     call.subresource = "status";
     pl__call_changed(m->cluster->fleet, m->cluster, call, &m->node_status_hash);
@@ -177,8 +203,13 @@ static void pod_create(struct machine *m, int component, struct pl_fleet_call ca
                        ",\"kubeadm.kubernetes.io/etcd.advertise-client-urls\":"
                        "\"https://%s:%d\"",
                        node_address(m), (int)fleet->client_port);
+    pl__buf_printf(
+        &b,
+        "},\"ownerReferences\":[{\"apiVersion\":\"v1\",\"kind\":\"Node\",\"name\":\"%s\","
+        "\"uid\":\"%s\",\"controller\":true}]},\"spec\":{",
+        m->node, m->node_uid);
     pl__buf_printf(&b,
-                   "}},\"spec\":{\"nodeName\":\"%s\",\"hostNetwork\":true,\"priorityClassName\":"
+                   "\"nodeName\":\"%s\",\"hostNetwork\":true,\"priorityClassName\":"
                    "\"system-node-critical\",\"containers\":[{\"name\":\"%s\",\"image\":"
                    "\"registry.k8s.io/%s:playground\"}]}}",
                    m->node, name, name);
@@ -271,7 +302,8 @@ static void pod_keep(struct machine *m, int component, uint64_t now_ms, uint64_t
         pl__due(due_ms, back_ms);
         return;
     }
-    if (!m->pod_there[component])
+    /* It belongs to the Node: without one the kubelet cannot make it. */
+    if (!m->pod_there[component] && m->node_there && m->node_uid[0])
         pod_create(m, component, call);
     if (state != m->pod_shown[component]) {
         m->pod_shown[component] = (uint8_t)state;

@@ -8,7 +8,12 @@
 
 #include "loop/pem.h"
 
-enum { LIFE_DAYS = 365, DAY_S = 24 * 60 * 60, BACKDATED_S = 5 * 60 };
+enum {
+    LIFE_DAYS = 365,
+    DAY_S = 24 * 60 * 60,
+    BACKDATED_S = 5 * 60,
+    CN_BYTES_MAX = 64, /* X.520; the whole name is among the alternative ones */
+};
 
 static char *bio_text(BIO *bio)
 {
@@ -50,7 +55,8 @@ static X509 *cert_new(EVP_PKEY *key, const char *name, int64_t now_ms)
         ASN1_TIME_set(X509_getm_notBefore(cert), now_s - BACKDATED_S) &&
         ASN1_TIME_set(X509_getm_notAfter(cert), now_s + (time_t)LIFE_DAYS * DAY_S) &&
         X509_NAME_add_entry_by_txt(X509_get_subject_name(cert), "CN", MBSTRING_ASC,
-                                   (const unsigned char *)name, -1, -1, 0) == 1 &&
+                                   (const unsigned char *)name, (int)strnlen(name, CN_BYTES_MAX),
+                                   -1, 0) == 1 &&
         X509_set_pubkey(cert, key) == 1)
         return cert;
     X509_free(cert);

@@ -20,6 +20,7 @@ struct seen {
     struct seen_labels labels;
     struct seen_annotations annotations;
     struct pl_str config, control_plane, infra;
+    struct pl_str taints; /* the list as it stands */
     int64_t replicas;
     bool external_etcd, paused, initialized;
     struct pl_str node;
@@ -46,6 +47,10 @@ static const struct pl_field annotation_fields[] = {
 };
 static PL_SHAPE(annotations_shape, struct seen_annotations, annotation_fields);
 
+static int read_raw(struct pl_json *j, void *destination)
+{
+    return pl__json_raw(j, destination);
+}
 static const struct pl_field seen_fields[] = {
     PL_FIELD("kind",                       F_STR,     struct seen, kind),
     PL_FIELD("metadata.name",              F_STR,     struct seen, name),
@@ -62,6 +67,7 @@ static const struct pl_field seen_fields[] = {
     PL_FIELD("spec.bootstrap.configRef.name", F_STR,  struct seen, config),
     PL_FIELD("spec.controlPlaneRef.name",     F_STR,  struct seen, control_plane),
     PL_FIELD("spec.infrastructureRef.name",   F_STR,  struct seen, infra),
+    PL_FIELD_CUSTOM("spec.taints",                    struct seen, taints, read_raw),
     PL_FIELD("spec.kubeadmConfigSpec.clusterConfiguration.etcd.external", F_PRESENT, struct seen, external_etcd),
     PL_FIELD("status.nodeRef.name",           F_STR,  struct seen, node),
     PL_FIELD("status.initialization.controlPlaneInitialized", F_BOOL, struct seen, initialized),
@@ -72,10 +78,6 @@ static PL_SHAPE(seen_shape, struct seen, seen_fields);
 struct event {
     struct pl_str type, object;
 };
-static int read_raw(struct pl_json *j, void *destination)
-{
-    return pl__json_raw(j, destination);
-}
 static const struct pl_field event_fields[] = {
     PL_FIELD("type",                F_STR, struct event, type),
     PL_FIELD_CUSTOM("object",              struct event, object, read_raw),
@@ -112,6 +114,8 @@ static void fault_see(struct pl_fleet *fleet, char room[FAULT_BYTES], const stru
 {
     struct pl_str word = { "", 0 }, fault = s->annotations.fault;
 
+    if (fault.len >= FAULT_BYTES)
+        fault.len = FAULT_BYTES - 1; /* as it is kept */
     if (pl__str_equal(fault, pl__str(room)))
         return;
     pl__name_set(room, FAULT_BYTES, fault);
@@ -127,6 +131,29 @@ static void fault_see(struct pl_fleet *fleet, char room[FAULT_BYTES], const stru
                           : "");
 }
 
+/* Whether ours is there; the others, ready to be written again. */
+static bool finalizers_read(struct pl_fleet *fleet, const struct seen *s, const char *ours,
+                            char **others)
+{
+    struct pl_buf text = pl__text(fleet);
+    struct pl_json_writer w;
+    bool has = false;
+
+    for (uint32_t i = 0; i < s->finalizers.count; i++) {
+        if (is(s->finalizers.items[i], ours)) {
+            has = true;
+            continue;
+        }
+        if (text.len)
+            pl__buf_add_char(&text, ',');
+        pl__json_writer_init(&w, &text, JSON_COMPACT);
+        pl__json_write_str(&w, s->finalizers.items[i]);
+    }
+    free(*others);
+    *others = text.len ? strdup(pl__buf_str(&text).ptr) : NULL;
+    return has;
+}
+
 /* --- one kind each ----------------------------------------------------------------------------------- */
 
 static void cluster_see(struct cluster *c, const struct seen *s, bool gone)
@@ -135,6 +162,7 @@ static void cluster_see(struct cluster *c, const struct seen *s, bool gone)
         return;
     c->there = !gone;
     c->deleting = s->deleted_ms != 0;
+    c->has_finalizer = finalizers_read(c->fleet, s, CLUSTER_FINALIZER, &c->finalizers);
     c->paused = s->paused || s->annotations.paused;
     NAME_SET(c->uid, s->uid);
     if (s->control_plane.len)
@@ -229,7 +257,7 @@ static void machine_read(struct machine *m, const struct seen *s)
         NAME_SET(m->node, s->node);
     m->control_plane = s->labels.control_plane;
     m->deleting = s->deleted_ms != 0;
-    m->has_finalizer = s->finalizers.count > 0;
+    m->has_finalizer = finalizers_read(m->cluster->fleet, s, MACHINE_FINALIZER, &m->finalizers);
     m->hooks = s->annotations.hooks;
     m->drain_hooks = s->annotations.drain_hooks;
     m->remediate = s->annotations.remediate;
@@ -273,13 +301,42 @@ static void machine_see(struct cluster *c, const struct seen *s, bool gone)
     }
 }
 
+/* The two that say that a Node is lost are told from the others, which are kept as they are. */
+static void taints_read(struct machine *m, struct pl_str list)
+{
+    static const struct pl_field key_fields[] = { PL_FIELD("key", F_STR, struct pl_taint, key) };
+    static PL_SHAPE(key_shape, struct pl_taint, key_fields);
+    struct pl_fleet *fleet = m->cluster->fleet;
+    struct pl_buf others = pl__text(fleet);
+    struct pl_error *err = NULL;
+    struct pl_json j, one;
+
+    m->node_tainted = false;
+    pl__json_init(&j, list, PL_STR("taints"), &fleet->scratch, 0, &err);
+    if (list.len && pl__json_array(&j) == 0) {
+        struct pl_str item;
+        while (pl__json_item(&j) > 0 && pl__json_raw(&j, &item) == 0) {
+            struct pl_taint taint = { 0 };
+            pl__json_init(&one, item, PL_STR("taint"), &fleet->scratch, 0, &err);
+            if (pl__json_decode(&one, &key_shape, &taint) == 0 && is(taint.key, TAINT_UNREACHABLE))
+                m->node_tainted = true;
+            else
+                pl__buf_printf(&others, "%s%.*s", others.len ? "," : "", PL_STR_ARG(item));
+        }
+    }
+    free(m->taints);
+    m->taints = others.len ? strdup(pl__buf_str(&others).ptr) : NULL;
+}
+
 static void node_see(struct cluster *c, const struct seen *s, bool gone)
 {
     struct machine *m = machine_by_node(c, s->name);
 
-    if (!m)
+    if (!m || is_old(s, &m->node_version))
         return;
     m->node_there = !gone;
+    NAME_SET(m->node_uid, s->uid);
+    taints_read(m, gone ? PL_STR("") : s->taints);
     /* What was put on a thing ends with it; faults that remove it have moved to the Machine. */
     if (gone)
         m->workload_fault[NODE_FAULT][0] = '\0';

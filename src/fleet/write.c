@@ -38,6 +38,19 @@ void pl__owner_add(struct pl_buf *b, const char *api_version, const char *kind, 
                    api_version, kind, name, uid);
 }
 
+struct pl_str pl__finalizers_text(struct pl_fleet *fleet, uint64_t version, const char *others,
+                                  const char *ours)
+{
+    struct pl_buf b = pl__text(fleet);
+
+    pl__buf_printf(&b, "{\"metadata\":{\"resourceVersion\":\"%llu\",\"finalizers\":[%s%s",
+                   (unsigned long long)version, others ? others : "", others && ours ? "," : "");
+    if (ours)
+        pl__buf_printf(&b, "\"%s\"", ours);
+    pl__buf_add_lit(&b, "]}}");
+    return pl__buf_str(&b);
+}
+
 void pl__condition_add(struct pl_buf *b, const char *type, char status, const char *reason,
                        const char *message, int64_t since_ms)
 {

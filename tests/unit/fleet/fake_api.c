@@ -78,12 +78,13 @@ static int create(struct fake_api *f, const struct pl_fleet_call *call, struct f
     return 201;
 }
 
-/* The part of an object that this call may write. */
+/* The part of an object that this call may write; NULL: it is no JSON. */
 static struct pl_tree *part(struct fake_api *f, const struct pl_fleet_call *call)
 {
     struct pl_tree *patch = pl__tree_read(&f->arena, call->body, NULL);
 
-    assert(patch);
+    if (!patch)
+        return NULL;
     if (call->subresource) {
         pl__tree_remove(patch, PL_STR("metadata"));
         pl__tree_remove(patch, PL_STR("spec"));
@@ -146,6 +147,12 @@ static int change(struct fake_api *f, const struct pl_fleet_call *call, struct f
 {
     struct pl_tree *patch = part(f, call);
 
+    if (!patch)
+        return 400;
+    struct pl_str seen = tree_text(tree_at(patch, "metadata", "resourceVersion", NULL));
+    struct pl_str now = tree_text(tree_at(o->tree, "metadata", "resourceVersion", NULL));
+    if (seen.len && !pl__str_equal(seen, now))
+        return 409;
     if (call->verb == FLEET_APPLY && call->subresource) {
         struct pl_tree *status = tree_get(patch, "status");
         struct pl_tree *conditions = tree_get(status, "conditions");

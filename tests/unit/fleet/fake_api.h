@@ -1,8 +1,8 @@
 /* tests/unit/fleet/fake_api.h - API servers for the fleet's tests: objects as trees, in one process.
  *
  * Strict where a fleet could get away with less: status is written by its subresource alone, server-side apply
- * keeps who owns which condition, finalizers hold what is deleted. Watch events are queued and delivered by
- * fake_deliver(), never from inside of a call. */
+ * keeps who owns which condition, a version in a patch must be the newest, finalizers hold what is deleted. Watch
+ * events are queued and delivered by fake_deliver(), never from inside of a call. */
 #ifndef PL_TESTS_FAKE_API_H
 #define PL_TESTS_FAKE_API_H
 

@@ -230,8 +230,39 @@ static bool unmarked(void)
            fake_condition(machine("demo-1-cp-2"), "OwnerRemediated", "reason").len == 0;
 }
 
+/* "key:effect=value " of each. */
+static struct pl_str taints(const char *name)
+{
+    const struct pl_tree *list = tree_at(node(name), "spec", "taints", NULL);
+    struct pl_buf text;
+
+    pl__buf_init(&text, &fake.arena, 1 << 16);
+    for (const struct pl_tree *t = list ? list->first : NULL; t; t = t->next)
+        pl__buf_printf(&text, "%.*s:%.*s=%.*s ", PL_STR_ARG(tree_text(tree_get(t, "key"))),
+                       PL_STR_ARG(tree_text(tree_get(t, "effect"))),
+                       PL_STR_ARG(tree_text(tree_get(t, "value"))));
+    return pl__buf_str(&text);
+}
+
+static bool second_scheduler_there(void)
+{
+    return pod("kube-scheduler-demo-1-cp-2");
+}
+static bool third_scheduler_gone(void)
+{
+    return !pod("kube-scheduler-demo-1-cp-3");
+}
+static bool third_scheduler_runs(void)
+{
+    return pl__str_equal(fake_condition(pod("kube-scheduler-demo-1-cp-3"), "Ready", "status"),
+                         PL_STR("True"));
+}
+
 static void test_faults(void)
 {
+    static char long_word[300];
+
+    memset(long_word, 'w', sizeof long_word - 1);
     begin(1, 0);
     CASE("a Pod crashes, and does not any more")
     fake_fault(&fake, "demo-1", "pods", "kube-scheduler-demo-1-cp-1", "pod-crash");
@@ -264,16 +295,21 @@ static void test_faults(void)
         uid, tree_text(tree_at(pod("kube-scheduler-demo-1-cp-1"), "metadata", "uid", NULL))));
 
     CASE("a silent kubelet: the Node is lost, the Machine unhealthy, and back")
+    CHECK_STR(taints("demo-1-cp-2"), "node-role.kubernetes.io/control-plane:NoSchedule= ");
+    fake_merge(&fake, "demo-1", "nodes", "demo-1-cp-2",
+               "{\"spec\":{\"taints\":[{\"key\":\"mine\",\"effect\":\"NoExecute\",\"value\":"
+               "\"\\\"x\\\"\"}]}}");
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", "kubelet-down");
     CHECK(until(node_lost));
-    CHECK_INT(pl__tree_count(tree_at(node("demo-1-cp-2"), "spec", "taints", NULL)), 2);
+    CHECK_STR(taints("demo-1-cp-2"), "mine:NoExecute=\"x\" "
+                                     "node.kubernetes.io/unreachable:NoSchedule= "
+                                     "node.kubernetes.io/unreachable:NoExecute= ");
     CHECK(until(marked));
     CHECK_STR(fake_condition(machine("demo-1-cp-2"), "NodeReady", "status"), "Unknown");
-    CHECK_STR(fake_condition(pod("etcd-demo-1-cp-2"), "Ready", "status"), "");
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", NULL);
     CHECK(until(unmarked));
     CHECK_STR(fake_condition(node("demo-1-cp-2"), "Ready", "status"), "True");
-    CHECK_INT(pl__tree_count(tree_at(node("demo-1-cp-2"), "spec", "taints", NULL)), 0);
+    CHECK_STR(taints("demo-1-cp-2"), "mine:NoExecute=\"x\" ");
 
     CASE("a Node that is gone by a fault comes back without it")
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", "node-gone");
@@ -281,9 +317,19 @@ static void test_faults(void)
     CHECK(until(marked));
     CHECK_STR(fake_condition(machine("demo-1-cp-2"), "HealthCheckSucceeded", "reason"),
               "NodeDeleted");
+
+    CASE("its Pods are the Node's: they come back with it, not before")
+    fake_delete(&fake, "demo-1", "pods", "kube-scheduler-demo-1-cp-2");
+    rest();
+    CHECK(!pod("kube-scheduler-demo-1-cp-2"));
     fake_fault(&fake, "", "machines", "demo-1-cp-2", NULL);
     CHECK(until(unmarked));
     CHECK(node("demo-1-cp-2"));
+    CHECK(until(second_scheduler_there));
+    struct pl_tree *owner =
+        tree_at(pod("kube-scheduler-demo-1-cp-2"), "metadata", "ownerReferences", NULL);
+    CHECK(owner && pl__str_equal(tree_text(tree_get(owner->first, "uid")),
+                                 tree_text(tree_at(node("demo-1-cp-2"), "metadata", "uid", NULL))));
 
     CASE("what the owner says of its remediation is not overwritten")
     fake_fault(&fake, "", "machines", "demo-1-cp-2", "unhealthy");
@@ -303,6 +349,30 @@ static void test_faults(void)
     rest();
     CHECK(strstr(pl__buf_str(&fake.said).ptr, "there is no fault \"meteor\" for a Machine"));
     CHECK_STR(fake_condition(machine("demo-1-cp-3"), "HealthCheckSucceeded", "status"), "True");
+
+    CASE("a fault moves beside any text, and not beside one that is too long")
+    fake_fault(&fake, "", "machines", "demo-1-cp-3", "x\\\"y");
+    fake_fault(&fake, "demo-1", "pods", "kube-scheduler-demo-1-cp-3", "pod-gone");
+    CHECK(until(third_scheduler_gone));
+    CHECK_STR(tree_text(tree_at(machine("demo-1-cp-3"), "metadata", "annotations",
+                                FLEET_FAULT_ANNOTATION, NULL)),
+              "x\"y,pod-gone:kube-scheduler");
+    fake_fault(&fake, "", "machines", "demo-1-cp-3", NULL);
+    CHECK(until(third_scheduler_runs));
+    fake_fault(&fake, "", "machines", "demo-1-cp-3", long_word);
+    rest();
+    size_t said = fake.said.len;
+    fake_merge(&fake, "", "machines", "demo-1-cp-3", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}");
+    rest();
+    CHECK_INT(fake.said.len, said); /* once is enough */
+    fake_fault(&fake, "demo-1", "pods", "kube-scheduler-demo-1-cp-3", "pod-gone");
+    rest();
+    CHECK(third_scheduler_runs()); /* its fault would go with it */
+    CHECK(strstr(pl__buf_str(&fake.said).ptr, "no room for pod-gone:kube-scheduler"));
+    fake_fault(&fake, "", "machines", "demo-1-cp-3", NULL);
+    CHECK(until(third_scheduler_gone));
+    fake_fault(&fake, "", "machines", "demo-1-cp-3", NULL);
+    CHECK(until(third_scheduler_runs));
 
     CASE("the network of a cluster, as the front sees it")
     fake_fault(&fake, "", "clusters", "demo-1", "network-slow:1500,nodes-refused");
@@ -411,6 +481,7 @@ static void test_leaving(void)
     rest();
     CHECK(waits_at_hook());
     CHECK(node("demo-1-cp-1"));
+    CHECK(tree_at(node("demo-1-cp-1"), "spec", "unschedulable", NULL)); /* it was drained */
     CHECK(tree_at(machine("demo-1-cp-1"), "status", "deletion", "nodeDrainStartTime", NULL));
 
     CASE("without the hook it goes, with all that belongs to it")
@@ -628,7 +699,7 @@ static void test_directory(void)
 
 static void test_pki(void)
 {
-    char *ca = NULL, *ca_key = NULL, *cert = NULL, *key = NULL;
+    char *ca = NULL, *ca_key = NULL, *cert = NULL, *key = NULL, name[66] = "";
 
     CASE("a certificate of our authority is one")
     CHECK_INT(pl__pki_authority("etcd-ca", pl__loop_wall_ms(), &ca, &ca_key), 0);
@@ -638,6 +709,12 @@ static void test_pki(void)
     CHECK(cert && strstr(cert, "BEGIN CERTIFICATE") && key && strstr(key, "PRIVATE KEY"));
     free(cert);
     free(key);
+    CASE("names may be longer than the 64 bytes of a CN")
+    memset(name, 'a', sizeof name - 1);
+    CHECK_INT(pl__pki_issue(ca, ca_key, name, "DNS:n1", pl__loop_wall_ms(), &cert, &key), 0);
+    free(cert);
+    free(key);
+    CASE("what is no authority issues nothing")
     CHECK_INT(pl__pki_issue("nonsense", ca_key, "n1", "DNS:n1", pl__loop_wall_ms(), &cert, &key),
               -1);
     CHECK(!cert && !key);
