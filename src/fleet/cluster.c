@@ -236,6 +236,13 @@ static bool machine_create(struct cluster *c, const char *name, struct pl_str me
 {
     struct pl_buf b = pl__text(c->fleet);
 
+    if (c->machine_count >= MACHINES_MAX) {
+        if (!c->crowded)
+            pl__fleet_say(c->fleet, "Cluster %s has %u Machines: no more are made", c->name,
+                          c->machine_count);
+        c->crowded = true;
+        return false;
+    }
     pl__object_open(&b, c->fleet, CAPI, "Machine", name, true);
     pl__buf_add(&b, meta);
     pl__buf_printf(&b,
@@ -319,6 +326,19 @@ static void scale(struct cluster *c, uint64_t now_ms, uint64_t *due_ms)
     for (int32_t i = 0; i < wanted; i++)
         if (!control_plane_machine_create(c))
             return;
+}
+
+/* Of a control plane that was deleted, when the last of its Machines has gone: the next one begins anew. */
+static void etcd_end(struct cluster *c)
+{
+    int32_t count;
+
+    control_plane_runs(c, &count);
+    if (!c->etcd_old || count)
+        return;
+    pl__ensemble_free(c->etcd);
+    c->etcd = NULL;
+    c->etcd_old = c->furnished = false;
 }
 
 /* Members that are there from the beginning are started together, so they are waited for. */
@@ -638,9 +658,13 @@ static void cluster_end(struct cluster *c)
            pl__finalizers_text(c->fleet, c->version, c->finalizers, NULL));
 }
 
-bool pl__cluster_is_over(const struct cluster *c)
+bool pl__cluster_is_empty(const struct cluster *c)
 {
-    return c->version && !c->there && !c->kcp_there && c->machine_count == 0;
+    bool sets = false;
+
+    for (int i = 0; i < SETS_MAX; i++)
+        sets |= c->sets[i].there;
+    return !c->there && !c->kcp_there && c->machine_count == 0 && !sets;
 }
 
 void pl__cluster_free(struct cluster *c)
@@ -666,6 +690,7 @@ void pl__cluster_step(struct cluster *c, uint64_t now_ms)
     c->fleet->failed = false;
     c->faults = (struct fault_set){ 0 };
     pl__faults_add(&c->faults, pl__str(c->fault), FAULT_ON_CLUSTER, POD_API_SERVER);
+    etcd_end(c);
     if (c->there && c->kcp_there && !c->furnished)
         furnish(c);
     if (c->there && c->deleting) {

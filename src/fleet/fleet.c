@@ -94,6 +94,7 @@ struct cluster *pl__cluster_add(struct pl_fleet *fleet, struct pl_str name)
     c->hash = pl__str_hash(PL_HASH_BEGIN, name);
     c->made_ms = pl__loop_wall_ms();
     c->feeds_left = fleet->options.keep ? CLUSTER_FEEDS : 0;
+    c->empty_ms = pl__loop_mono_ms(fleet->loop) + FLEET_SETTLE_MS;
     NAME_SET(c->name, name);
     fleet->clusters[fleet->cluster_count++] = c;
     c->next_in_bucket = *bucket_of(fleet, c->hash);
@@ -226,7 +227,10 @@ static void clusters_step(struct pl_fleet *fleet, uint64_t now_ms, uint64_t *due
             pl__cluster_step(c, now_ms);
             pl__fleet_leave(fleet);
         }
-        if (pl__cluster_is_over(c)) {
+        bool empty = pl__cluster_is_empty(c);
+        if (empty && now_ms < c->empty_ms)
+            pl__due(due_ms, c->empty_ms); /* kinds are told one after the other */
+        else if (empty) {
             cluster_drop(fleet, index);
             *due_ms = now_ms; /* the order has changed: begin again */
             return;
@@ -340,9 +344,12 @@ static int directory_take(struct pl_fleet *fleet, struct pl_arena *arena, struct
     fleet->lock = open(lock.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (fleet->lock < 0)
         return pl__error(arena, err, PL_IO, "%s: %s", lock.ptr, strerror(errno));
-    if (flock(fleet->lock, LOCK_EX | LOCK_NB) < 0)
+    if (flock(fleet->lock, LOCK_EX | LOCK_NB) < 0) {
+        close(fleet->lock);
+        fleet->lock = -1; /* nothing in there is ours, so nothing of it is removed */
         return pl__error(arena, err, PL_IO, "%s: another playground runs in this directory",
                          directory);
+    }
     uint32_t left = pl__fleet_end_left(directory);
     if (left)
         pl__fleet_say(fleet, "%u etcd processes of a playground that crashed: ended", left);

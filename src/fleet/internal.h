@@ -33,10 +33,11 @@
 enum {
     NAME_BYTES = 254, /* of an object, with its NUL */
     UID_BYTES = 40,
-    FAULT_BYTES = 256,  /* of an annotation; what is longer is cut and then unknown */
-    MACHINES_MAX = 128, /* of a cluster */
-    SETS_MAX = 16,      /* MachineDeployments and MachineSets of a cluster */
-    MEMBERS_MAX = 12,   /* of an etcd, ghosts included */
+    FAULT_BYTES = 256,        /* of an annotation; what is longer is cut and then unknown */
+    MACHINES_MAX = 128,       /* of a cluster: with as many, no more are made */
+    MACHINES_SEEN_MAX = 4096, /* with those that others make */
+    SETS_MAX = 16,            /* MachineDeployments and MachineSets of a cluster */
+    MEMBERS_MAX = 12,         /* of an etcd, ghosts included */
     ERRANDS_MAX = 16,
     CLUSTER_BUCKETS = 1024,
     FLEET_SETTLE_MS =
@@ -297,8 +298,10 @@ struct cluster {
     struct fault_set faults;
     bool ours;       /* made at the start */
     bool furnished;  /* its Secrets are there */
+    bool etcd_old;   /* the etcd is that of a control plane that was deleted */
     uint32_t serial; /* of the next Machine's name */
     uint64_t due_ms;
+    uint64_t empty_ms; /* before that, nothing of it may be there: the kinds are told one by one */
     uint64_t settled_ms; /* before that, what Machines there are may not be known yet */
     uint64_t status_hash, kcp_status_hash, health_status_hash;
     int64_t made_ms, initialized_ms;
@@ -306,6 +309,7 @@ struct cluster {
     struct ensemble *etcd; /* NULL: external, or not begun */
     struct machine *machines;
     uint32_t machine_count;
+    bool crowded; /* it was said that there are too many of them */
     bool counted; /* what follows is true: nothing has happened since */
     bool settled;
     uint32_t running;
@@ -316,8 +320,8 @@ struct cluster {
 void pl__cluster_make(struct cluster *c);
 void pl__cluster_step(struct cluster *c, uint64_t now_ms);
 
-/* Nothing of it is left on the management side. */
-bool pl__cluster_is_over(const struct cluster *c);
+/* Nothing of it is left on the management side, or nothing ever came. */
+bool pl__cluster_is_empty(const struct cluster *c);
 void pl__cluster_free(struct cluster *c);
 
 /* The etcd that its members belong to; NULL: external, or it cannot be made. */

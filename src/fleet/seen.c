@@ -174,6 +174,13 @@ static void kcp_see(struct cluster *c, const struct seen *s, bool gone)
 {
     if ((c->kcp[0] && !is(s->name, c->kcp)) || is_old(s, &c->kcp_version))
         return;
+    if (gone || !is(s->uid, c->kcp_uid)) {
+        /* What was made for the one before goes with it. */
+        c->furnished = false;
+        c->kcp_status_hash = 0;
+        c->initialized_ms = 0;
+        c->etcd_old = c->etcd != NULL;
+    }
     NAME_SET(c->kcp, s->name);
     NAME_SET(c->kcp_uid, s->uid);
     c->kcp_there = !gone;
@@ -287,8 +294,11 @@ static void machine_see(struct cluster *c, const struct seen *s, bool gone)
             pl__machine_free(m);
         return;
     }
-    if (!m && c->machine_count == MACHINES_MAX)
+    if (!m && c->machine_count == MACHINES_SEEN_MAX) {
+        pl__fleet_say(c->fleet, "Machine %.*s is left alone: Cluster %s has %d already",
+                      PL_STR_ARG(s->name), c->name, (int)MACHINES_SEEN_MAX);
         return;
+    }
     bool met = !m;
     if (!m)
         m = machine_add(c);

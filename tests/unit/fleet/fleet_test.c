@@ -514,14 +514,6 @@ static void test_leaving(void)
     finish();
 }
 
-static bool one_worker(void)
-{
-    return fake_count(&fake, "", "machines") == 4 && settled();
-}
-static bool four_workers(void)
-{
-    return fake_count(&fake, "", "machines") == 7 && settled();
-}
 static bool kcp_deletes(void)
 {
     return tree_at(fake_get(&fake, "", "kubeadmcontrolplanes", "demo-1-cp"), "metadata",
@@ -534,6 +526,181 @@ static bool machines_gone(void)
 static bool cluster_gone(void)
 {
     return fake.removed_clusters == 1 && fake_count(&fake, "", "clusters") == 0;
+}
+static bool only_hold_left(const struct pl_tree *object)
+{
+    const struct pl_tree *list = tree_at(object, "metadata", "finalizers", NULL);
+
+    return pl__tree_count(list) == 1 &&
+           pl__str_equal(tree_text(list->first), PL_STR("example.com/hold"));
+}
+static bool worker_held(void)
+{
+    return only_hold_left(machine("demo-1-md-1-4")) && !node("demo-1-md-1-4") &&
+           !fake_get(&fake, "", "devmachines", "demo-1-md-1-4");
+}
+static bool guest_has_both(void)
+{
+    return pl__tree_count(tree_at(machine("guest"), "metadata", "finalizers", NULL)) == 2;
+}
+static bool cluster_held(void)
+{
+    return only_hold_left(fake_get(&fake, "", "clusters", "demo-1"));
+}
+
+static int make(const char *plural, const char *text)
+{
+    struct pl_fleet_api api = fake_interface(&fake);
+    struct pl_fleet_call call = {
+        .verb = FLEET_CREATE, .plural = plural, .cluster = PL_STR(""), .body = pl__str(text)
+    };
+    struct pl_str body = { "", 0 };
+
+    return api.call(&fake, &call, &arena, &body);
+}
+
+static void control_plane_remove(void)
+{
+    for (int i = 1; i <= 3; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "demo-1-cp-%d", i);
+        hook_drop(name);
+        fake_delete(&fake, "", "machines", name);
+    }
+    CHECK(until(machines_gone));
+    fake_merge(&fake, "", "kubeadmcontrolplanes", "demo-1-cp",
+               "{\"metadata\":{\"finalizers\":null}}");
+}
+
+static void test_finalizers(void)
+{
+    begin(1, 1);
+    CASE("a Machine that somebody else holds ends, and its object stays until that one lets go")
+    fake_merge(&fake, "", "machines", "demo-1-md-1-4",
+               "{\"metadata\":{\"finalizers\":[\"machine.cluster.x-k8s.io\","
+               "\"example.com/hold\"]}}");
+    fake_delete(&fake, "", "machines", "demo-1-md-1-4");
+    CHECK(until(worker_held));
+    rest();
+    CHECK(worker_held());
+    if (machine("demo-1-md-1-4"))
+        fake_merge(&fake, "", "machines", "demo-1-md-1-4", "{\"metadata\":{\"finalizers\":null}}");
+    CHECK(!machine("demo-1-md-1-4"));
+
+    CASE("one that comes with a finalizer gets ours beside it")
+    CHECK_INT(make("machines", "{\"kind\":\"Machine\",\"metadata\":{\"name\":\"guest\","
+                               "\"namespace\":\"default\",\"finalizers\":[\"example.com/hold\"],"
+                               "\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"demo-1\"}},"
+                               "\"spec\":{}}"),
+              201);
+    CHECK(until(guest_has_both));
+    fake_delete(&fake, "", "machines", "guest");
+    if (machine("guest"))
+        fake_merge(&fake, "", "machines", "guest",
+                   "{\"metadata\":{\"finalizers\":[\"machine.cluster.x-k8s.io\"]}}");
+
+    CASE("so with a Cluster")
+    fake_merge(&fake, "", "clusters", "demo-1",
+               "{\"metadata\":{\"finalizers\":[\"example.com/hold\","
+               "\"cluster.cluster.x-k8s.io\"]}}");
+    fake_delete(&fake, "", "clusters", "demo-1");
+    CHECK(until(kcp_deletes));
+    control_plane_remove();
+    CHECK(until(cluster_held));
+    rest();
+    size_t before = fake.log.len;
+    rest();
+    CHECK_INT(fake.log.len, before); /* there is nothing more to do */
+    if (fake_get(&fake, "", "clusters", "demo-1"))
+        fake_merge(&fake, "", "clusters", "demo-1", "{\"metadata\":{\"finalizers\":null}}");
+    CHECK(until(cluster_gone));
+    finish();
+}
+
+static bool second_life(void)
+{
+    return fake_get(&fake, "", "secrets", "demo-1-kubeconfig") && machine("demo-1-cp-6") &&
+           settled();
+}
+
+static void test_control_plane_anew(void)
+{
+    begin(1, 0);
+    CASE("a control plane that is deleted and made anew comes up like the first")
+    fake_delete(&fake, "", "kubeadmcontrolplanes", "demo-1-cp");
+    control_plane_remove();
+    /* What it owned is the garbage collector's. */
+    fake_delete(&fake, "", "secrets", "demo-1-kubeconfig");
+    rest();
+    CHECK_INT(make("kubeadmcontrolplanes",
+                   "{\"kind\":\"KubeadmControlPlane\",\"metadata\":{\"name\":\"demo-1-cp\","
+                   "\"namespace\":\"default\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":"
+                   "\"demo-1\"}},\"spec\":{\"replicas\":3,\"kubeadmConfigSpec\":{"
+                   "\"clusterConfiguration\":{\"etcd\":{\"external\":{}}}}}}"),
+              201);
+    CHECK(until(second_life));
+    struct pl_tree *kcp = fake_get(&fake, "", "kubeadmcontrolplanes", "demo-1-cp");
+    CHECK_STR(fake_condition(kcp, "Initialized", "status"), "True");
+    CHECK_INT(tree_int(tree_at(kcp, "status", "readyReplicas", NULL), -1), 3);
+    finish();
+}
+
+/* --- bounds ----------------------------------------------------------------------------------------------------- */
+
+static bool crowd_settled(void)
+{
+    return fake_count(&fake, "", "machines") == 103 && settled();
+}
+static bool only_first_known(void)
+{
+    return fleet->cluster_count == 1;
+}
+static bool nobodys_runs(void)
+{
+    return fake_get(&fake, "", "machines", "m") && fleet->cluster_count == 2;
+}
+
+static void test_bounds(void)
+{
+    char name[64];
+    struct fake_object *o;
+
+    begin(1, 100);
+    CASE("more Machines than a cluster may have: none is made without end, none is forgotten")
+    fleet->options.drain_ms = 300;
+    for (size_t i = 0; (o = fake_nth(&fake, "", "machines", i)); i++) {
+        if (!pl__str_contains(o->name, PL_STR("-md-")))
+            continue;
+        snprintf(name, sizeof name, "%.*s", PL_STR_ARG(o->name));
+        fake_delete(&fake, "", "machines", name);
+    }
+    CHECK(until(crowd_settled));
+    CHECK_INT(fleet->clusters[0]->machine_count, 103);
+    CHECK(strstr(pl__buf_str(&fake.said).ptr, "no more are made"));
+    finish();
+
+    begin(1, 0);
+    CASE("a Machine of a Cluster that is not there leaves nothing")
+    CHECK_INT(make("machines", "{\"kind\":\"Machine\",\"metadata\":{\"name\":\"m\",\"namespace\":"
+                               "\"default\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":"
+                               "\"bogus\"}},\"spec\":{}}"),
+              201);
+    CHECK(until(nobodys_runs));
+    rest();
+    fake_delete(&fake, "", "machines", "m");
+    CHECK(until(only_first_known));
+    CHECK_INT(fake.removed_clusters, 1);
+    CHECK(settled());
+    finish();
+}
+
+static bool one_worker(void)
+{
+    return fake_count(&fake, "", "machines") == 4 && settled();
+}
+static bool four_workers(void)
+{
+    return fake_count(&fake, "", "machines") == 7 && settled();
 }
 
 static void test_workers_and_end(void)
@@ -550,15 +717,7 @@ static void test_workers_and_end(void)
     fake_delete(&fake, "", "clusters", "demo-1");
     CHECK(until(kcp_deletes));
     CHECK_INT(fake_count(&fake, "", "machines"), 3);
-    for (int i = 1; i <= 3; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "demo-1-cp-%d", i);
-        hook_drop(name);
-        fake_delete(&fake, "", "machines", name);
-    }
-    CHECK(until(machines_gone));
-    fake_merge(&fake, "", "kubeadmcontrolplanes", "demo-1-cp",
-               "{\"metadata\":{\"finalizers\":null}}");
+    control_plane_remove();
     CHECK(until(cluster_gone));
     CHECK_INT(fake_count(&fake, "", "secrets"), 0);
     CHECK_INT(fake_count(&fake, "", "machinesets"), 0);
@@ -582,36 +741,28 @@ static int said_count(const char *part)
 
 static void test_adoption(void)
 {
-    struct pl_fleet_api api;
-    struct pl_str body = { "", 0 };
-
     begin(1, 0);
     CASE("a Cluster that somebody else makes gets its Machines, too")
-    api = fake_interface(&fake);
-    struct pl_fleet_call call = { .verb = FLEET_CREATE,
-                                  .plural = "clusters",
-                                  .cluster = PL_STR("") };
-    call.body = PL_STR("{\"kind\":\"Cluster\",\"metadata\":{\"name\":\"own\",\"namespace\":"
-                       "\"default\"},\"spec\":{\"controlPlaneRef\":{\"name\":\"own-cp\"}}}");
-    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
-    call.plural = "kubeadmcontrolplanes";
-    call.body = PL_STR("{\"kind\":\"KubeadmControlPlane\",\"metadata\":{\"name\":\"own-cp\","
-                       "\"namespace\":\"default\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":"
-                       "\"own\"}},\"spec\":{\"replicas\":1,\"kubeadmConfigSpec\":{"
-                       "\"clusterConfiguration\":{\"etcd\":{\"external\":{}}}}}}");
-    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
+    CHECK_INT(make("clusters",
+                   "{\"kind\":\"Cluster\",\"metadata\":{\"name\":\"own\",\"namespace\":"
+                   "\"default\"},\"spec\":{\"controlPlaneRef\":{\"name\":\"own-cp\"}}}"),
+              201);
+    CHECK_INT(make("kubeadmcontrolplanes",
+                   "{\"kind\":\"KubeadmControlPlane\",\"metadata\":{\"name\":\"own-cp\","
+                   "\"namespace\":\"default\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":"
+                   "\"own\"}},\"spec\":{\"replicas\":1,\"kubeadmConfigSpec\":{"
+                   "\"clusterConfiguration\":{\"etcd\":{\"external\":{}}}}}}"),
+              201);
     CHECK(until(adopted));
 
     CASE("a Cluster whose name cannot be served is refused in a line, and nothing more")
-    call.plural = "clusters";
-    call.body = PL_STR("{\"kind\":\"Cluster\",\"metadata\":{\"name\":\"" FAKE_REFUSED
-                       "\",\"namespace\":\"default\"}}");
-    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
-    call.plural = "machines";
-    call.body =
-        PL_STR("{\"kind\":\"Machine\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\","
-               "\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"" FAKE_REFUSED "\"}}}");
-    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
+    CHECK_INT(make("clusters", "{\"kind\":\"Cluster\",\"metadata\":{\"name\":\"" FAKE_REFUSED
+                               "\",\"namespace\":\"default\"}}"),
+              201);
+    CHECK_INT(make("machines",
+                   "{\"kind\":\"Machine\",\"metadata\":{\"name\":\"m\",\"namespace\":\"default\","
+                   "\"labels\":{\"cluster.x-k8s.io/cluster-name\":\"" FAKE_REFUSED "\"}}}"),
+              201);
     rest();
     CHECK_INT(said_count("Cluster " FAKE_REFUSED), 1);
     CHECK_INT(pl__fleet_counts(fleet).clusters, 2);
@@ -681,8 +832,11 @@ static void test_directory(void)
 
     CASE("one fleet a directory")
     struct pl_fleet_options o = options(1, 0);
+    snprintf(data, sizeof data, "%s/etcd/demo-1", directory);
+    CHECK_INT(mkdir(data, 0700), 0);
     CHECK_INT(pl__fleet_open(loop, &o, &arena, &second, &err), -1);
     CHECK(err && strstr(pl__error_text(&arena, err).ptr, "another playground runs"));
+    CHECK_INT(access(data, F_OK), 0); /* what the first one has is left alone */
     finish();
 
     CASE("bad options are refused")
@@ -734,6 +888,9 @@ int main(void)
     test_same_twice();
     test_faults();
     test_leaving();
+    test_finalizers();
+    test_control_plane_anew();
+    test_bounds();
     test_workers_and_end();
     test_adoption();
     test_directory();
