@@ -30,6 +30,7 @@ enum {
     FILE_BYTES_MAX = 16 * 1024,
     HOSTS_MASK = 0x3fffff,
     ALARM_NOSPACE = 1,
+    NOT_FOUND = 5, /* a code of gRPC */
 };
 
 /* --- where things are ----------------------------------------------------------------------------------- */
@@ -309,7 +310,7 @@ static void member_tend(struct member *m, uint64_t now_ms, uint64_t *due_ms)
         return;
     if (now_ms >= m->restart_ms)
         member_spawn(m, now_ms);
-    else
+    if (!m->process)
         pl__due(due_ms, m->restart_ms);
 }
 
@@ -321,10 +322,23 @@ static void errand_add(struct ensemble *e, enum pl_etcd_call call, uint64_t id)
         e->errands[e->errand_count++] = (struct errand){ call, id };
 }
 
-static void errand_drop(struct ensemble *e)
+/* The first one was tried. If it could not be done yet, it is the last now, and members come before it: what it waits
+ * for may be theirs to do. */
+static void errand_over(struct ensemble *e, bool done)
 {
+    struct errand first = e->errands[0];
+
     e->errand_count--;
     memmove(e->errands, e->errands + 1, e->errand_count * sizeof e->errands[0]);
+    e->errand_waits = !done;
+    if (!done)
+        errand_add(e, first.call, first.id);
+}
+
+/* There is nothing left to be done. Other refusals (an unhealthy cluster ...) pass. */
+static bool says_not_found(const struct pl_etcd_answer *answer)
+{
+    return answer->failure == ETCD_REFUSED && answer->grpc_code == NOT_FOUND;
 }
 
 static const struct pl_etcd_member_info *listed_find(const struct pl_etcd_answer *answer,
@@ -522,16 +536,13 @@ static void called(void *user, const struct pl_etcd_answer *answer)
     if (answer->failure == ETCD_CANCELLED)
         return; /* the ensemble is gone */
     struct member *m = e->target;
-    bool is_errand = !m && e->errand_count && e->call_id && e->errands[0].id == e->call_id;
 
     pl__fleet_enter(e->fleet);
     e->busy = false;
     e->target = NULL;
-    e->call_id = 0;
     bool ok = answer->failure == ETCD_OK && answer->members_error.len == 0;
-    /* An errand is refused when there is nothing left to be done. */
-    if (is_errand && (ok || answer->failure == ETCD_REFUSED))
-        errand_drop(e);
+    if (e->is_errand)
+        errand_over(e, ok || says_not_found(answer));
     e->next_call_ms = pl__loop_mono_ms(e->fleet->loop) + (ok ? 0 : RETRY_MS);
     if (ok && e->call == ETCD_OBSERVE)
         observed(e, m, answer);
@@ -578,7 +589,7 @@ static void call_send(struct ensemble *e, enum pl_etcd_call call, struct member 
     e->busy = true;
     e->call = call;
     e->target = target;
-    e->call_id = id;
+    e->is_errand = false;
     pl__etcd_send(e->client, &request);
 }
 
@@ -608,6 +619,15 @@ static bool member_call(struct ensemble *e, struct member *m)
     return true;
 }
 
+static bool errand_call(struct ensemble *e)
+{
+    if (e->errand_count == 0)
+        return false;
+    call_send(e, e->errands[0].call, NULL, e->errands[0].id);
+    e->is_errand = true;
+    return true;
+}
+
 static void next_call(struct ensemble *e)
 {
     for (int i = 0; i < MEMBERS_MAX; i++) {
@@ -616,13 +636,15 @@ static void next_call(struct ensemble *e)
             return;
         }
     }
-    if (e->errand_count) {
-        call_send(e, e->errands[0].call, NULL, e->errands[0].id);
+    bool last = e->errand_waits;
+    e->errand_waits = false;
+    if (!last && errand_call(e))
         return;
-    }
     for (int i = 0; i < MEMBERS_MAX; i++)
         if (member_call(e, &e->members[i]))
             return;
+    if (last)
+        errand_call(e);
 }
 
 void pl__ensemble_step(struct ensemble *e, uint64_t now_ms, uint64_t *due_ms)

@@ -239,6 +239,14 @@ static void clusters_step(struct pl_fleet *fleet, uint64_t now_ms, uint64_t *due
     }
 }
 
+/* A process has started: the Pods of every cluster have not heard of it yet. */
+static void shared_pods_poke(struct pl_fleet *fleet, uint64_t *due_ms)
+{
+    for (uint32_t i = 0; i < fleet->cluster_count; i++)
+        pl__cluster_poke(fleet->clusters[i]);
+    *due_ms = 0;
+}
+
 static void stopping_step(struct pl_fleet *fleet, uint64_t now_ms);
 
 static void timer_fired(uv_timer_t *timer)
@@ -259,10 +267,13 @@ static void timer_fired(uv_timer_t *timer)
         clusters_step(fleet, now_ms, &due_ms);
     }
     if (fleet->shared && fleet->shared_due_ms <= now_ms) {
+        uint32_t processes = fleet->process_count;
         fleet->shared_due_ms = UINT64_MAX;
         pl__fleet_enter(fleet);
         pl__ensemble_step(fleet->shared, now_ms, &fleet->shared_due_ms);
         pl__fleet_leave(fleet);
+        if (fleet->process_count != processes)
+            shared_pods_poke(fleet, &due_ms);
     }
     pl__due(&due_ms, fleet->shared_due_ms);
     fleet->stepping = false;
@@ -475,6 +486,8 @@ static void ensembles_free(struct pl_fleet *fleet)
 {
     pl__fleet_enter(fleet);
     for (uint32_t i = 0; i < fleet->cluster_count; i++) {
+        for (struct machine *m = fleet->clusters[i]->machines; m; m = m->next)
+            m->member = NULL;
         pl__ensemble_free(fleet->clusters[i]->etcd);
         fleet->clusters[i]->etcd = NULL;
     }
@@ -597,6 +610,8 @@ const char *pl__fleet_tunnel(const struct pl_fleet *fleet, struct pl_str cluster
     struct pl_str prefix = pl__static_pods[POD_ETCD];
     const struct machine *m = c ? c->machines : NULL;
 
+    if (fleet->stopping)
+        return "the playground is ending";
     if (!pl__str_starts_with(pod, prefix) || port != 2379)
         return "nothing listens there: only port 2379 of etcd Pods can be reached";
     struct pl_str node = { pod.ptr + prefix.len, pod.len - prefix.len };

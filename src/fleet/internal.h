@@ -124,7 +124,8 @@ struct ensemble {
     bool busy;             /* a call is under way */
     struct member *target; /* whom it is about; NULL: everybody, or somebody who has gone */
     enum pl_etcd_call call;
-    uint64_t call_id;
+    bool is_errand;    /* the call is about the first of the errands */
+    bool errand_waits; /* one was refused: members come first */
     uint64_t next_call_ms;
     bool ghost_made; /* for the fault that is on now */
     bool found; /* in the directory, of a former life: whose Machine is gone is still to be seen */

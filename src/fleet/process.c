@@ -94,7 +94,7 @@ static void process_exited(uv_process_t *handle, int64_t code, int signal)
     if (p->member) {
         p->member->process = NULL;
         p->member->suspect = true;
-        pl__ensemble_poke(p->member->ensemble, false);
+        pl__ensemble_poke(p->member->ensemble, true); /* their Pods have not heard of it yet */
     }
     uv_close((uv_handle_t *)handle, process_closed);
 }

@@ -85,7 +85,9 @@ static void answered(void *user, const struct pl_etcd_answer *answer)
     }
 }
 
-/* Through every Node that is there but `but`. */
+static const char *asked_cluster = "demo-1", *asked_but, *asked_only;
+
+/* Through every Node that is there but `but`; or through one alone. */
 static void ask(enum pl_etcd_call call, uint64_t id, const char *cluster, const char *but)
 {
     struct pl_etcd_endpoint endpoints[8];
@@ -94,7 +96,8 @@ static void ask(enum pl_etcd_call call, uint64_t id, const char *cluster, const 
 
     for (size_t i = 0; count < 8 && (o = fake_nth(&fake, cluster, "nodes", i)); i++) {
         struct pl_tree *addresses = tree_at(o->tree, "status", "addresses", NULL);
-        if (but && pl__str_equal(o->name, pl__str(but)))
+        if ((but && pl__str_equal(o->name, pl__str(but))) ||
+            (asked_only && !pl__str_equal(o->name, pl__str(asked_only))))
             continue;
         endpoints[count++] = (struct pl_etcd_endpoint){
             .node = o->name,
@@ -115,7 +118,12 @@ static bool has_answer(void)
     return seen.done;
 }
 
-static const char *asked_cluster = "demo-1", *asked_but;
+/* What is observed from now on is not older. */
+static void forget(void)
+{
+    CHECK(until(has_answer));
+    memset(&seen, 0, sizeof seen);
+}
 
 /* True when an observation satisfies the test; asks again until then. */
 static bool observed(bool (*holds)(void))
@@ -296,6 +304,7 @@ static bool folder_is_empty(const char *path)
 /* Nothing is left: no process, no data, no list of processes. */
 static void finish(bool orderly)
 {
+    struct pl_fleet_target target;
     bool done = false;
     int pids[16], count = 0;
     char path[128];
@@ -308,6 +317,9 @@ static void finish(bool orderly)
         for (int i = 0; i < 100000 && !done; i++)
             uv_run(pl__loop_uv(loop), UV_RUN_ONCE);
         CHECK(done);
+        /* The front goes on for a while, and there is nobody to lead to. */
+        CHECK(pl__fleet_tunnel(fleet, PL_STR("demo-1"), PL_STR("etcd-demo-1-cp-2"), 2379, &target));
+        CHECK_INT(pl__fleet_counts(fleet).processes, 0);
     }
     pl__fleet_free(fleet);
     pl__loop_free(loop);
@@ -317,6 +329,35 @@ static void finish(bool orderly)
     snprintf(path, sizeof path, "%s/etcd", directory);
     CHECK(folder_is_empty(path));
     fake_release(&fake);
+}
+
+static bool mute(void)
+{
+    if (!seen.asked || seen.done) {
+        bool good = seen.done && (seen.failure == ETCD_TIMEOUT || seen.failure == ETCD_UNREACHABLE);
+        ask(ETCD_OBSERVE, 0, "demo-1", NULL);
+        return good;
+    }
+    return false;
+}
+
+/* The second one takes connections and says nothing; the others answer. */
+static void test_mute(void)
+{
+    asked_only = "demo-1-cp-2";
+    CHECK(until(mute));
+    asked_only = NULL;
+    forget();
+    CHECK(until(has_three_voters));
+}
+
+static void test_answers(void)
+{
+    forget();
+    asked_only = "demo-1-cp-2";
+    CHECK(until(has_three_voters));
+    asked_only = NULL;
+    forget();
 }
 
 static void test_faults(void)
@@ -331,11 +372,17 @@ static void test_faults(void)
     CASE("etcd is stopped: it hangs, and goes on")
     asked_but = NULL;
     fake_fault(&fake, "", "machines", "demo-1-cp-2", "etcd-stop");
-    CHECK(until(has_three_voters)); /* the others answer */
-    CHECK(until(etcd_pod_down));    /* not ready: its probe hangs */
+    test_mute();
+    CHECK(until(etcd_pod_down)); /* not ready: its probe hangs */
     fake_fault(&fake, "", "machines", "demo-1-cp-2", NULL);
-    CHECK(until(has_three_voters));
+    test_answers();
     CHECK(until(etcd_pod_up));
+
+    CASE("a machine is cut off, its etcd with it")
+    fake_fault(&fake, "", "machines", "demo-1-cp-2", "network-cut");
+    test_mute();
+    fake_fault(&fake, "", "machines", "demo-1-cp-2", NULL);
+    test_answers();
 
     CASE("NOSPACE is raised and cleared")
     fake_fault(&fake, "demo-1", "nodes", "demo-1-cp-2", "etcd-nospace");
@@ -445,6 +492,78 @@ static void test_interrupted_join(void)
     CHECK(until(sixth_votes));
 }
 
+static bool ghost_is_promoted(void)
+{
+    const struct ensemble *e = fleet->clusters[0]->etcd;
+
+    return e->busy && e->call == ETCD_MEMBER_PROMOTE && e->target && e->target->is_ghost;
+}
+static bool ghost_is_forgotten(void)
+{
+    return fleet->clusters[0]->etcd->errand_count == 0 && observed(four_voters);
+}
+
+/* The answer to its promotion must not be taken for that to its removal. */
+static void test_interrupted_ghost(void)
+{
+    CASE("a ghost that goes while it is promoted")
+    fake_fault(&fake, "", "clusters", "demo-1", "etcd-ghost");
+    CHECK(until(ghost_is_promoted));
+    fake_fault(&fake, "", "clusters", "demo-1", NULL);
+    fake_deliver(&fake, fleet);
+    forget();
+    CHECK(until(ghost_is_forgotten));
+}
+
+static bool machines_gone(void)
+{
+    return fake_count(&fake, "", "machines") == 0;
+}
+static bool processes_gone(void)
+{
+    return pl__fleet_counts(fleet).processes == 0;
+}
+static bool settled_again(void)
+{
+    return settled() && pl__fleet_counts(fleet).machines == 3;
+}
+
+static void test_anew(void)
+{
+    struct pl_fleet_api api = fake_interface(&fake);
+    struct pl_str body = { "", 0 };
+    struct pl_fleet_call call = { .verb = FLEET_CREATE,
+                                  .plural = "kubeadmcontrolplanes",
+                                  .cluster = PL_STR("") };
+    struct fake_object *o;
+
+    CASE("a control plane that is deleted and made anew has an etcd of its own, with a new "
+         "authority")
+    struct pl_str old_ca = secret("demo-1-etcd", "tls.crt");
+    fake_delete(&fake, "", "kubeadmcontrolplanes", "demo-1-cp");
+    for (size_t i = 0; (o = fake_nth(&fake, "", "machines", i)); i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", PL_STR_ARG(o->name));
+        fake_merge(&fake, "", "machines", name,
+                   "{\"metadata\":{\"annotations\":{\"pre-terminate.delete.hook.machine.cluster."
+                   "x-k8s.io/kcp-cleanup\":null}}}");
+        fake_delete(&fake, "", "machines", name);
+    }
+    CHECK(until(machines_gone));
+    fake_merge(&fake, "", "kubeadmcontrolplanes", "demo-1-cp",
+               "{\"metadata\":{\"finalizers\":null}}");
+    CHECK(until(processes_gone));
+    call.body = PL_STR("{\"kind\":\"KubeadmControlPlane\",\"metadata\":{\"name\":\"demo-1-cp\","
+                       "\"namespace\":\"default\",\"labels\":{\"cluster.x-k8s.io/cluster-name\":"
+                       "\"demo-1\"}},\"spec\":{\"replicas\":3}}");
+    CHECK_INT(api.call(&fake, &call, &arena, &body), 201);
+    CHECK(until(settled_again));
+    CHECK(!pl__str_equal(old_ca, secret("demo-1-etcd", "tls.crt")));
+    pl__etcd_close(client);
+    client_open("demo-1-etcd");
+    CHECK(until(has_three_voters));
+}
+
 static void test_own(void)
 {
     begin(false, 1);
@@ -460,6 +579,8 @@ static void test_own(void)
     test_bad_certificate();
     test_replacement();
     test_interrupted_join();
+    test_interrupted_ghost();
+    test_anew();
     CASE("it stops, and leaves nothing")
     finish(true);
 }
@@ -471,6 +592,39 @@ static bool cp_2_is_back(void)
 static bool is_back(void)
 {
     return observed(cp_2_is_back);
+}
+
+static bool shared_pod(const char *status)
+{
+    return pl__str_equal(
+        fake_condition(fake_get(&fake, "demo-3", "pods", "etcd-cp-2"), "Ready", "status"),
+        pl__str(status));
+}
+static bool shared_pod_down(void)
+{
+    return shared_pod("False");
+}
+static bool shared_pod_up(void)
+{
+    return shared_pod("True");
+}
+
+/* As long as its key is missing its process ends at once. */
+static void test_shared_restart(void)
+{
+    char key[128], away[160];
+    const struct member *m = pl__ensemble_member(fleet->shared, "cp-2");
+
+    CASE("a member of all goes down, and all their Pods say so, and that it is back")
+    snprintf(key, sizeof key, "%s/etcd/shared/cp-2/server.key", directory);
+    snprintf(away, sizeof away, "%s.away", key);
+    CHECK_INT(rename(key, away), 0);
+    CHECK(m && m->process);
+    if (m && m->process)
+        kill(m->process->pid, SIGKILL);
+    CHECK(until(shared_pod_down));
+    CHECK_INT(rename(away, key), 0);
+    CHECK(until(shared_pod_up));
 }
 
 static void test_shared(void)
@@ -494,6 +648,7 @@ static void test_shared(void)
     CHECK(until(is_back));
     CHECK(member_find("cp-2") >= 0 && seen.list[member_find("cp-2")].id != removed_id);
 
+    test_shared_restart();
     CASE("freed without being stopped, it leaves nothing either")
     finish(false);
 }
