@@ -38,6 +38,15 @@
     { .verb = TOUR_MERGE, .kind = "Secret", .name = "{cluster}-kubeconfig",               \
       .body = "{\"data\":{\"value\":\"" value_ "\"}}" }
 
+/* A finalizer of the tour's own keeps an object that is deleted, so that its last state can be seen. */
+#define OUR_FINALIZER "\"kubeadm.controlplane.cluster.x-k8s.io\""
+#define HOLD(kind_, name_, others_)                         \
+    { .verb = TOUR_MERGE, .kind = (kind_), .name = (name_), \
+      .body = "{\"metadata\":{\"finalizers\":[" others_ "\"sim.plimsoll.dev/tour\"]}}" }
+#define LET_GO(kind_, name_)                                \
+    { .verb = TOUR_MERGE, .kind = (kind_), .name = (name_), \
+      .body = "{\"metadata\":{\"finalizers\":null}}" }
+
 const struct pl_scene pl__scenes[] = {
     { .actor = ACTOR_FIRST,
       .title = "a control plane that lives",
@@ -145,7 +154,7 @@ const struct pl_scene pl__scenes[] = {
                     "\"KubeadmControlPlane\",\"name\":\"{cluster}-cp\"}," INFRASTRUCTURE_REF("DevCluster") "}" },
           { .verb = TOUR_CREATE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp", .owner = "Cluster/{cluster}",
             .meta = LABELLED "," OWNED_BY("Cluster", CAPI, "{cluster}")
-                    ",\"finalizers\":[\"kubeadm.controlplane.cluster.x-k8s.io\"]",
+                    ",\"finalizers\":[" OUR_FINALIZER "]",
             .body = "\"spec\":{\"replicas\":3,\"version\":\"v1.34.2\",\"machineTemplate\":{\"spec\":{"
                     INFRASTRUCTURE_REF("DevMachineTemplate") "}},\"kubeadmConfigSpec\":{\"format\":\"cloud-config\"}}" },
           { .verb = TOUR_CREATE, .kind = "DevMachineTemplate", .name = "{cluster}",
@@ -300,13 +309,31 @@ const struct pl_scene pl__scenes[] = {
       .timeout_s = 15 },
     { .actor = ACTOR_STAGE,
       .title = "a control plane without Machines is deleted",
-      .breaks = "kubectl delete kubeadmcontrolplane",
-      .expect = "its templates go (profile tables), then it is gone",
-      .steps = { { .verb = TOUR_DELETE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp" } },
-      .rows = { { "Deleting/2", "deleting, no control plane Machine left", ONLY_CLUSTER_API_TOUR, ROW_FLEETING },
-                { "Deleting/2", "deleting, no control plane Machine left, infrastructure machine templates are", ONLY_TABLES_TOUR, ROW_FLEETING },
-                { "Deleting/2", "deleting, nothing left", ONLY_TABLES_TOUR, ROW_FLEETING } },
-      .timeout_s = 30 },
+      .breaks = "kubectl delete kubeadmcontrolplane, while somebody's finalizer holds its template",
+      .expect = "it waits for its templates",
+      .steps = { HOLD("KubeadmControlPlane", "{cluster}-cp", OUR_FINALIZER ","), HOLD("DevMachineTemplate", "{cluster}", ""),
+                 { .verb = TOUR_DELETE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp" } },
+      .rows = { { "Deleting/2", "deleting, no control plane Machine left, infrastructure machine templates are", EVERY_TOUR, 0 } },
+      .timeout_s = 30, .profiles = ONLY_TABLES_TOUR },
+    { .actor = ACTOR_STAGE,
+      .title = "and its template goes",
+      .breaks = "nothing: the finalizer is taken away",
+      .expect = "the deletion is completed",
+      .steps = { LET_GO("DevMachineTemplate", "{cluster}") },
+      .rows = { { "Deleting/2", "deleting, nothing left", EVERY_TOUR, 0 } },
+      .heals = "nobody holds the control plane any more, and it is gone",
+      .undo = { LET_GO("KubeadmControlPlane", "{cluster}-cp") },
+      .timeout_s = 30, .profiles = ONLY_TABLES_TOUR },
+    { .actor = ACTOR_STAGE,
+      .title = "a control plane without Machines is deleted",
+      .breaks = "kubectl delete kubeadmcontrolplane, while somebody's finalizer holds it",
+      .expect = "the deletion is completed",
+      .steps = { HOLD("KubeadmControlPlane", "{cluster}-cp", OUR_FINALIZER ","),
+                 { .verb = TOUR_DELETE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp" } },
+      .rows = { { "Deleting/2", "deleting, no control plane Machine left", EVERY_TOUR, 0 } },
+      .heals = "nobody holds it any more, and it is gone",
+      .undo = { LET_GO("KubeadmControlPlane", "{cluster}-cp") },
+      .timeout_s = 30, .profiles = ONLY_CLUSTER_API_TOUR },
 
     { .actor = ACTOR_SECOND,
       .title = "a control plane is deleted while it has workers",
