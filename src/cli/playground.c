@@ -465,18 +465,19 @@ static bool folder_lock(struct pl_playground *p)
     return false;
 }
 
-/* The one name that all ways to write it lead to: what is left of a playground is known by it. */
+/* The one name that all ways to write it lead to: what is left of a playground is known by it. 0, or libuv's reason. */
 static int folder_name(struct pl_playground *p, const char *path)
 {
-    char *name = realpath(path, NULL);
-    size_t len = name ? strlen(name) : 0;
+    uv_fs_t found;
+    int failed = uv_fs_realpath(NULL, &found, path, NULL);
+    size_t len = failed ? 0 : strlen(found.ptr);
 
-    if (len >= sizeof p->directory - PATH_ROOM)
-        errno = ENAMETOOLONG;
-    else if (name)
-        memcpy(p->directory, name, len + 1);
-    free(name);
-    return p->directory[0] ? 0 : -1;
+    if (!failed && len >= sizeof p->directory - PATH_ROOM)
+        failed = UV_ENAMETOOLONG;
+    if (!failed)
+        memcpy(p->directory, found.ptr, len + 1);
+    uv_fs_req_cleanup(&found);
+    return failed;
 }
 
 static const char *fleet_directory(const struct pl_playground *p, struct pl_arena *arena)
@@ -512,8 +513,9 @@ static int folder_temporary(struct pl_playground *p, struct pl_arena *arena, str
     const char *base = getenv("TMPDIR");
 
     base = base && *base ? base : "/tmp";
-    if (folder_name(p, base) < 0)
-        return pl__error(arena, err, PL_IO, "TMPDIR %s: %s", base, strerror(errno));
+    int failed = folder_name(p, base);
+    if (failed)
+        return pl__error(arena, err, PL_IO, "TMPDIR %s: %s", base, uv_strerror(failed));
     base = pl__str_copy(arena, pl__str(p->directory)).ptr;
     for (int i = 1; i <= FOLDERS_MAX; i++) {
         if (!folder_temporary_name(p, base, i))
@@ -536,8 +538,9 @@ static int folder_given(struct pl_playground *p, const char *path, struct pl_are
 {
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
         return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(errno));
-    if (folder_name(p, path) < 0)
-        return pl__error(arena, err, PL_IO, "%s: %s", path, strerror(errno));
+    int failed = folder_name(p, path);
+    if (failed)
+        return pl__error(arena, err, PL_IO, "%s: %s", path, uv_strerror(failed));
     if (!folder_lock(p))
         return pl__error(arena, err, PL_IO,
                          "%s: another playground has it, or it cannot be written", path);
