@@ -447,10 +447,11 @@ static void observation_send(struct pl_entry *e, const struct pl_etcd_endpoint *
 static void rest(struct pl_entry *e, struct pl_now now)
 {
     struct pl_remote_etcd *r = &e->remote.etcd;
-    bool news = r->view || !r->nobody;
+    bool news = r->view || !r->nobody || r->held;
 
     due_set(e, UINT64_MAX);
     r->nobody = true;
+    r->held = false;
     if (r->view)
         view_drop(e);
     if (news) /* told once: whoever is woken may ask for a look again */

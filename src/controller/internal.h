@@ -220,6 +220,7 @@ struct pl_remote_etcd {
     bool renew;          /* TLS failed with it, or the Secret changed: to be read again */
     bool again;          /* something changed while the call is under way */
     bool nobody;         /* there was nobody to ask at the last look */
+    bool held;           /* somebody waits for the first look to judge */
     char *answered_by;   /* the Node of who answered last */
 
     /* Acting. What is known counts only if asking for it began after the last thing that was done. */

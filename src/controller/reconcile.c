@@ -727,6 +727,7 @@ static bool look_awaited(struct pl_controller *c, struct pl_work *w, struct pl_n
         now.mono_ms - w->cause_ms >= FIRST_LOOK_MS)
         return false;
     pl__queue_add(c, w, w->cause_ms + FIRST_LOOK_MS);
+    w->item->entry->remote.etcd.held = true;
     return true;
 }
 

@@ -183,6 +183,13 @@ static void test_first(void)
                           "etcd member hosted on this Machine is not included"
                         : "Unknown InspectionFailed Failed to connect to etcd: no Node with an "
                           "etcd member to connect to");
+        /* A look that finds nobody again lets go what has waited for it. */
+        fake_node(api, 1, "stranger");
+        fake_run(api, 1000);
+        CHECK(strstr(fake_said(kcp(api), "EtcdClusterHealthy"), "Node stranger"));
+        fake_delete(api, fake_find(api, 1, RESOURCE_NODES, "", "stranger"));
+        fake_run(api, 1000);
+        CHECK(!strstr(fake_said(kcp(api), "EtcdClusterHealthy"), "Node stranger"));
         fake_node(api, 1, "n0");
         fake_run(api, 1000);
         CHECK_INT(etcd(api)->observations, 1);
