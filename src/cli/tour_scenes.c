@@ -281,7 +281,8 @@ const struct pl_scene pl__scenes[] = {
       .breaks = "it is marked for remediation, with the longest message there can be",
       .expect = "the MachineDeployment's Remediating is Unknown until the mark is written anew",
       .steps = { { .verb = TOUR_STATUS, .kind = "Machine", .name = "{cluster}-md-1-1", .body = MARKED } },
-      .rows = { ROW("MachineDeployment.Remediating/4") },
+      /* Until plimsoll itself writes why it waits with the remedy, which may be at once. */
+      .rows = { { "MachineDeployment.Remediating/4", NULL, EVERY_TOUR, ROW_FLEETING } },
       .heals = "the MachineDeployment is deleted with what belongs to it",
       .undo = { { .verb = TOUR_DELETE, .kind = "Machine", .name = "{cluster}-md-1-1" },
                 { .verb = TOUR_DELETE, .kind = "MachineSet", .name = "{cluster}-md-1" },
