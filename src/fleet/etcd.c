@@ -76,16 +76,6 @@ static bool can_bind(uint32_t host, uint16_t port)
     return ok;
 }
 
-/* Whole or not at all: we may be killed in between. */
-static int file_replace(struct pl_arena *arena, const char *path, struct pl_str text)
-{
-    struct pl_str next = pl__str_format(arena, "%s.new", path);
-
-    if (pl__file_write(next.ptr, text, arena, NULL) < 0)
-        return -1;
-    return rename(next.ptr, path);
-}
-
 static struct pl_str addresses_path(struct pl_fleet *fleet)
 {
     return pl__str_format(&fleet->scratch, "%s/etcd/addresses", fleet->options.directory);
@@ -94,9 +84,10 @@ static struct pl_str addresses_path(struct pl_fleet *fleet)
 static void addresses_keep(struct pl_fleet *fleet)
 {
     if (fleet->options.keep)
-        file_replace(&fleet->scratch, addresses_path(fleet).ptr,
-                     pl__str_format(&fleet->scratch, "%u %u\n", fleet->client_port,
-                                    fleet->host_next & HOSTS_MASK));
+        pl__file_write(addresses_path(fleet).ptr,
+                       pl__str_format(&fleet->scratch, "%u %u\n", fleet->client_port,
+                                      fleet->host_next & HOSTS_MASK),
+                       &fleet->scratch, NULL);
 }
 
 /* Every Node has a loopback address of its own, 127.64.0.1 and up, where both ports are free. */
@@ -377,12 +368,13 @@ static void member_keep(struct member *m)
     char *path = in_member(m, "member");
 
     if (m->ensemble->fleet->options.keep)
-        file_replace(a, path,
-                     pl__str_format(a, "%s %s %s\n", m->host,
-                                    m->is_ghost   ? "ghost"
-                                    : m->is_first ? "new"
-                                                  : "existing",
-                                    m->initial_cluster));
+        pl__file_write(path,
+                       pl__str_format(a, "%s %s %s\n", m->host,
+                                      m->is_ghost   ? "ghost"
+                                      : m->is_first ? "new"
+                                                    : "existing",
+                                      m->initial_cluster),
+                       a, NULL);
     free(path);
 }
 
@@ -764,8 +756,8 @@ void pl__ensemble_start(struct ensemble *e)
     }
     e->has_started = true;
     if (e->fleet->options.keep)
-        file_replace(scratch(e), in_ensemble(e, "ensemble"),
-                     pl__str_format(scratch(e), "%s\n", e->token));
+        pl__file_write(in_ensemble(e, "ensemble"), pl__str_format(scratch(e), "%s\n", e->token),
+                       scratch(e), NULL);
     e->next_call_ms = pl__loop_mono_ms(e->fleet->loop) + RETRY_MS;
 }
 
