@@ -139,6 +139,16 @@ nudge() {
     fault network-slow:1 "machine/$1" >/dev/null && fault clear "machine/$1" >/dev/null
 }
 
+# etcd is asked when something changes: so something does, until the line is there. 20 s in all.
+nudged_line_comes() { # FROM NEIGHBOUR REGEX
+    local _
+    for _ in 1 2 3 4; do
+        [ -z "$2" ] || { sleep 1 && nudge "$2"; }
+        line_comes "$1" 4 "$3" >/dev/null && return
+    done
+    line_comes "$1" 1 "$3"
+}
+
 # Puts it there, waits for what must be stored, takes it off, waits for what must be stored then. A lane has a file for
 # what it finds: it is a process of its own.
 broken() { # FAULT TARGET NEIGHBOUR REGEX REGEX-WHEN-MENDED
@@ -147,13 +157,11 @@ broken() { # FAULT TARGET NEIGHBOUR REGEX REGEX-WHEN-MENDED
     fault "$1" "$2" >/dev/null || result=1
     # A cluster that cannot be asked is another lane's; list says so, and the rest is there.
     grep -qF -- "$1" <<<"$(fault list -o name 2>/dev/null)" || { echo "not listed" && result=1; }
-    [ -z "$3" ] || { sleep 1 && nudge "$3"; }
-    line_comes "$from" 20 "$4" || result=1
+    nudged_line_comes "$from" "$3" "$4" || result=1
     from=$(here)
     # A Node or a Pod that is gone has handed its fault to the Machine.
     case $1 in *-gone) fault clear "machine/$6" ;; *) fault clear "$2" ;; esac >/dev/null || result=1
-    [ -z "$3" ] || { sleep 1 && nudge "$3"; }
-    line_comes "$from" 20 "$5" || result=1
+    nudged_line_comes "$from" "$3" "$5" || result=1
     echo "$result $1 on $2" >>"$work/results"
 }
 

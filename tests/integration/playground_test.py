@@ -250,17 +250,20 @@ def run(case, options):
 
 def main():
     words = sys.argv[3:] if sys.argv[2:3] == ["-k"] else [""]
-    failed = 0
+    passed = failed = 0
     for case, options in CASES:
         if not any(word in case.__name__ for word in words):
             continue
-        begin, result = time.monotonic(), "ok  "
+        begin, reason = time.monotonic(), None
         try:
             run(case, options)
-        except AssertionError as reason:
-            failed, result = failed + 1, f"FAIL ({reason})"
-        print(f"{result} {case.__name__} {time.monotonic() - begin:.1f} s", flush=True)
-    return 1 if failed else 0
+            passed += 1
+        except AssertionError as error:
+            failed, reason = failed + 1, error
+        print(f"{'FAILED' if reason else 'ok    '} {case.__name__} {time.monotonic() - begin:.1f} s"
+              + (f": {reason}" if reason else ""), flush=True)
+    print(f"playground: {passed} passed, {failed} failed")
+    return 1 if failed or not passed else 0
 
 
 if __name__ == "__main__":
