@@ -8,6 +8,7 @@ enum {
     RECONCILES_PER_STEP = 64,  /* then the loop gets its turn */
     WRITES_IN_FLIGHT_MAX = 32, /* what waits costs memory; the API server is no faster for it */
     SYNC_PERIOD_S_DEFAULT = 600,
+    ETCD_PERIOD_S_DEFAULT = 30,
     CLOCK_STEP_MS = 2000, /* what is less is drift */
 };
 
@@ -329,6 +330,8 @@ struct pl_controller *pl_controller_new(const struct pl_controller_options *opti
         c->options.grace_period_s = GRACE_PERIOD_S_DEFAULT;
     if (!c->options.sync_period_s)
         c->options.sync_period_s = SYNC_PERIOD_S_DEFAULT;
+    if (!c->options.etcd_period_s)
+        c->options.etcd_period_s = ETCD_PERIOD_S_DEFAULT;
     pl__arena_init(&c->scratch, a, 0);
     pl__arena_init(&c->reading, a, 0);
     pl__world_init(c);

@@ -57,6 +57,7 @@ struct pl_controller_options {
     bool reads_only;     /* keep the world up to date, reconcile nothing: for reading commands */
     uint32_t grace_period_s; /* remote conditions; 0: 300 */
     uint32_t sync_period_s;  /* every object again after this long; 0: 600 */
+    uint32_t etcd_period_s;  /* etcd is asked after this long though nothing changed; 0: 30 */
     bool leader_elect;
     const char *lease_namespace, *lease_name, *identity;
     uint32_t lease_duration_ms, renew_deadline_ms, retry_period_ms; /* 0: 60 s, 40 s, 5 s */

@@ -27,7 +27,6 @@
 enum {
     COALESCE_MS = 100,
     SPACING_MS = 2000,
-    PERIOD_MS = 30 * 1000,
     SPREAD_MS = 5, /* for each cluster, at a start: two handshakes and a new key are work ... */
     SPREAD_MS_MAX = 3000, /* ... that must not come in one turn of the loop for all of them */
     FRESH_MS = 10 * 1000, /* what is older is asked for again before anything is done by it */
@@ -504,6 +503,11 @@ void pl__remote_etcd_changed(struct pl_entry *e, struct pl_now now)
         due_set(e, due);
 }
 
+static uint64_t period_ms(const struct pl_entry *e)
+{
+    return e->controller->options.etcd_period_s * 1000ull;
+}
+
 void pl__remote_etcd_tick(struct pl_entry *e, struct pl_now now)
 {
     struct pl_remote_etcd *r = &e->remote.etcd;
@@ -522,14 +526,15 @@ void pl__remote_etcd_tick(struct pl_entry *e, struct pl_now now)
     r->call_id = 0;
     e->controller->counts.etcd_failures++;
     failure_set(e, PL_STR("no answer from etcd for more than 2 minutes"), now);
-    due_set(e, now.mono_ms + PERIOD_MS);
+    due_set(e, now.mono_ms + period_ms(e));
 }
 
 /* When to look again after an answer. */
-static uint64_t next_look_ms(const struct pl_remote_etcd *r, struct pl_now now)
+static uint64_t next_look_ms(const struct pl_entry *e, struct pl_now now)
 {
+    const struct pl_remote_etcd *r = &e->remote.etcd;
     uint64_t soonest = later(now.mono_ms + COALESCE_MS, r->looked_ms + SPACING_MS);
-    uint64_t next = later(r->looked_ms + PERIOD_MS, soonest);
+    uint64_t next = later(r->looked_ms + period_ms(e), soonest);
 
     if (r->again)
         return soonest;
@@ -551,7 +556,7 @@ void pl__remote_etcd_answer(struct pl_entry *e, const struct pl_event *event, st
         answer_take(e, a, now);
     else if (a->failure != ETCD_CANCELLED) /* that says nothing of etcd */
         failure_set(e, a->error.len ? a->error : PL_STR("no answer from etcd"), now);
-    due_set(e, next_look_ms(r, now));
+    due_set(e, next_look_ms(e, now));
     if (r->awaited) {
         r->awaited = false;
         pl__wake_entry(e->controller, e, now);

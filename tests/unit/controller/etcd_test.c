@@ -257,6 +257,16 @@ static void test_when(void)
     CHECK(took >= 2000 && took <= 2200);
     CLUSTER_SAID(api, "True EtcdClusterHealthy");
     fake_finish(api);
+
+    CASE("or as often as it is told to")
+    api = prepared(1, 0);
+    fake_start(api, &(struct pl_controller_options){ .mode = MODE_STATUS, .etcd_period_s = 5 });
+    fake_run(api, 20 * 1000);
+    before = etcd(api)->observations;
+    last = etcd(api)->asked_ms;
+    run_until_asked(api, before + 1, 60 * 1000);
+    CHECK_INT(etcd(api)->asked_ms - last, 5 * 1000);
+    fake_finish(api);
 }
 
 /* --- whom --------------------------------------------------------------------------------------------- */
