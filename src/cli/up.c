@@ -29,6 +29,8 @@ enum {
     TOKEN_BYTES_MAX = 4096,
     TOKEN_BYTES_MIN = 16,
     TOUR_CLUSTERS_MIN = 2,
+    ETCD_PERIOD_S = 5, /* what is broken in etcd alone shows soon, where there are few to ask */
+    FEW_CLUSTERS = 40,
     GRACE_S = 20, /* more than two probes apart; 2 minutes would be long to watch */
     QPS = 2000,
     BURST = 4000,
@@ -56,8 +58,8 @@ static const struct pl_option options[] = {
               "happen and what did, and end; needs two Clusters" },
     PL_OPTION_PROFILE,
     { .id = OPT_DATA, .name = "data", .argument = "DIR", .files = true,
-      .help = "keep objects, kubeconfig and logs in this folder; default: objects in memory, the rest in a "
-              "new folder that is removed at the end" },
+      .help = "keep objects, etcd's data, kubeconfig and logs in this folder, and go on with what is there; "
+              "default: objects in memory, the rest in a new folder that is removed at the end" },
     { .id = OPT_PORT, .name = "port", .argument = "NUMBER", .fallback = "0",
       .help = "where the API server listens; 0: any port that is free" },
     { .id = OPT_LISTEN, .name = "listen", .argument = "ADDRESS", .fallback = "127.0.0.1",
@@ -400,6 +402,7 @@ static int open_driver(struct up *u, struct pl_arena *secrets, struct pl_error *
 {
     struct pl_kube_config config = { .server = { "", 0 } };
     uint64_t seed = uv_hrtime();
+    bool few = u->settings->playground.clusters <= FEW_CLUSTERS;
 
     if (pl__kube_config_load(secrets, pl__playground_kubeconfig_path(u->playground), NULL, &config,
                              err) < 0)
@@ -412,6 +415,7 @@ static int open_driver(struct up *u, struct pl_arena *secrets, struct pl_error *
         .controller = { .mode = MODE_MANAGE,
                         .profile = u->settings->profile,
                         .grace_period_s = GRACE_S,
+                        .etcd_period_s = few ? ETCD_PERIOD_S : 0,
                         .seed = seed,
                         .identity = "playground",
                         .log = pl__logs_write,
