@@ -517,6 +517,15 @@ void pl__tour_seen(struct pl_tour *t, const struct pl_object *object,
     }
 }
 
+bool pl__tour_is_eager(const struct pl_tour *t)
+{
+    for (size_t i = 0; t->begun && i < t->awaited_count; i++) {
+        if (!t->awaited[i].look && (t->awaited[i].row->flags & ROW_FLEETING))
+            return true;
+    }
+    return false;
+}
+
 static void await(struct pl_tour *t, const struct pl_tour_row *rows)
 {
     t->awaited_count = 0;

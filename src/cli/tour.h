@@ -117,6 +117,9 @@ void pl__tour_free(struct pl_tour *tour); /* NULL is fine */
 void pl__tour_seen(struct pl_tour *tour, const struct pl_object *object,
                    const struct pl_verdict *verdict, bool written, uint64_t mono_ms);
 
+/* Whether it waits for something that is over within milliseconds: no change may go unseen then. */
+bool pl__tour_is_eager(const struct pl_tour *tour);
+
 /* After every look: goes on as far as it can. False when the tour is over. */
 bool pl__tour_step(struct pl_tour *tour, const struct pl_snapshot *snapshot, struct pl_now now);
 

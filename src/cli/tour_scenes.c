@@ -38,6 +38,10 @@
     { .verb = TOUR_MERGE, .kind = "Secret", .name = "{cluster}-kubeconfig",               \
       .body = "{\"data\":{\"value\":\"" value_ "\"}}" }
 
+#define INITIALIZED                                                                                                     \
+    "\"initialization\":{\"controlPlaneInitialized\":true},\"conditions\":[{\"type\":\"Initialized\",\"status\":\"True\"," \
+    "\"reason\":\"Initialized\",\"message\":\"\",\"lastTransitionTime\":\"{now}\"}"
+
 /* A finalizer of the tour's own keeps an object that is deleted, so that its last state can be seen. */
 #define OUR_FINALIZER "\"kubeadm.controlplane.cluster.x-k8s.io\""
 #define HOLD(kind_, name_, others_)                         \
@@ -184,9 +188,7 @@ const struct pl_scene pl__scenes[] = {
       .breaks = "there is no Secret to connect with",
       .expect = "the connection is not established yet; what the conditions said stays",
       .steps = { { .verb = TOUR_STATUS, .kind = "KubeadmControlPlane", .name = "{cluster}-cp",
-                   .body = "\"status\":{\"initialization\":{\"controlPlaneInitialized\":true},\"conditions\":[{\"type\":"
-                           "\"Initialized\",\"status\":\"True\",\"reason\":\"Initialized\",\"message\":\"\","
-                           "\"lastTransitionTime\":\"{now}\"}]}" } },
+                   .body = "\"status\":{" INITIALIZED "]}" } },
       .rows = { ROW("Ladder/L2"), ROW("ControlPlaneComponentsHealthy/2") },
       .timeout_s = 15 },
     { .actor = ACTOR_STAGE,
@@ -303,26 +305,24 @@ const struct pl_scene pl__scenes[] = {
       .title = "etcd is somebody else's",
       .breaks = "nothing: the control plane is told of an external etcd",
       .expect = "EtcdClusterHealthy is not ours any more and stays as it is",
-      .steps = { { .verb = TOUR_MERGE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp",
+      /* Of what we alone have said, nothing would be left when we say it no more. */
+      .steps = { { .verb = TOUR_STATUS, .kind = "KubeadmControlPlane", .name = "{cluster}-cp",
+                   .body = "\"status\":{" INITIALIZED ",{\"type\":\"EtcdClusterHealthy\",\"status\":\"Unknown\",\"reason\":"
+                           "\"HealthUnknown\",\"message\":\"No Machines reporting etcd member status\",\"lastTransitionTime\":\"{now}\"}]}" },
+                 { .verb = TOUR_MERGE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp",
                    .body = "{\"spec\":{\"kubeadmConfigSpec\":{\"clusterConfiguration\":{\"etcd\":{\"external\":{\"endpoints\":["
                            "\"https://127.0.0.1:1\"],\"caFile\":\"/ca\",\"certFile\":\"/crt\",\"keyFile\":\"/key\"}}}}}}" } },
       .rows = { ROW("EtcdClusterHealthy/1") },
       .timeout_s = 15 },
     { .actor = ACTOR_STAGE,
       .title = "a control plane without Machines is deleted",
-      .breaks = "kubectl delete kubeadmcontrolplane, while somebody's finalizer holds its template",
-      .expect = "it waits for its templates",
-      .steps = { HOLD("KubeadmControlPlane", "{cluster}-cp", OUR_FINALIZER ","), HOLD("DevMachineTemplate", "{cluster}", ""),
+      .breaks = "kubectl delete kubeadmcontrolplane, while somebody's finalizer holds it",
+      .expect = "its templates go, then its deletion is completed",
+      .steps = { HOLD("KubeadmControlPlane", "{cluster}-cp", OUR_FINALIZER ","),
                  { .verb = TOUR_DELETE, .kind = "KubeadmControlPlane", .name = "{cluster}-cp" } },
-      .rows = { { "Deleting/2", "deleting, no control plane Machine left, infrastructure machine templates are", EVERY_TOUR, 0 } },
-      .timeout_s = 30, .profiles = ONLY_TABLES_TOUR },
-    { .actor = ACTOR_STAGE,
-      .title = "and its template goes",
-      .breaks = "nothing: the finalizer is taken away",
-      .expect = "the deletion is completed",
-      .steps = { LET_GO("DevMachineTemplate", "{cluster}") },
-      .rows = { { "Deleting/2", "deleting, nothing left", EVERY_TOUR, 0 } },
-      .heals = "nobody holds the control plane any more, and it is gone",
+      .rows = { { "Deleting/2", "deleting, no control plane Machine left, infrastructure machine templates are", EVERY_TOUR, ROW_FLEETING },
+                { "Deleting/2", "deleting, nothing left", EVERY_TOUR, 0 } },
+      .heals = "nobody holds it any more, and it is gone",
       .undo = { LET_GO("KubeadmControlPlane", "{cluster}-cp") },
       .timeout_s = 30, .profiles = ONLY_TABLES_TOUR },
     { .actor = ACTOR_STAGE,

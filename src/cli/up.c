@@ -366,7 +366,7 @@ static void turn(void *user)
     if (u->stage != STAGE_RUNNING)
         return;
     pl__arena_reset(&u->scratch);
-    if (pl__look_due(u->look, c, now.mono_ms, &wait_ms)) {
+    if (pl__look_due(u->look, c, u->tour && pl__tour_is_eager(u->tour), now.mono_ms, &wait_ms)) {
         if (pl__look_take(u->look, c, now, &u->cli->arena, &err) < 0) {
             u->cli->err = err;
             end(u);

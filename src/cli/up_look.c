@@ -99,13 +99,13 @@ void pl__look_free(struct pl_look *look)
     free(look);
 }
 
-bool pl__look_due(const struct pl_look *look, const struct pl_controller *controller,
+bool pl__look_due(const struct pl_look *look, const struct pl_controller *controller, bool eager,
                   uint64_t mono_ms, uint64_t *wait_ms)
 {
     uint64_t since_ms = mono_ms - look->taken_ms;
     bool changed =
         !look->report || look->stale_count || pl_controller_changes(controller) != look->changes;
-    uint64_t pause_ms = look->cost_us * SHARE / 1000;
+    uint64_t pause_ms = eager && changed ? 0 : look->cost_us * SHARE / 1000;
 
     if (!changed && pause_ms < REFRESH_MS)
         pause_ms = REFRESH_MS;

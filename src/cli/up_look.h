@@ -52,8 +52,8 @@ struct pl_look *pl__look_new(const struct pl_look_options *options);
 void pl__look_free(struct pl_look *look); /* NULL is fine */
 
 /* Whether it is time: something changed, or half a second passed (some rows go by the clock alone). When not,
- * `*wait_ms` is when to ask again. */
-bool pl__look_due(const struct pl_look *look, const struct pl_controller *controller,
+ * `*wait_ms` is when to ask again. `eager`: every change, whatever looking costs. */
+bool pl__look_due(const struct pl_look *look, const struct pl_controller *controller, bool eager,
                   uint64_t mono_ms, uint64_t *wait_ms);
 
 /* Looks. 0, or -1 with an error in `arena`. */

@@ -11,7 +11,7 @@
  *                  ---- pl__fleet_event() ------------->
  *
  * It looks at the whole state again and again and takes the next step: events only say when. Clusters,
- * Machines and members are gone through in the order they came, so equal events give equal calls. Everything is
+ * Machines and members are gone through in the order they came; a turn ends by the clock. Everything is
  * on one loop; what it waits for has a timer. */
 #ifndef PL_FLEET_FLEET_H
 #define PL_FLEET_FLEET_H

@@ -181,12 +181,12 @@ static void test_same_twice(void)
 {
     char *first;
 
-    CASE("equal fleets make equal calls")
-    /* No workers: their Machines come a turn later, and when that is the clock decides. */
-    begin(2, 0);
+    CASE("equal clusters get equal calls")
+    /* One, and no workers: whose turn it is, and when Machines come a turn later, the clock decides. */
+    begin(1, 0);
     first = strdup(pl__buf_str(&fake.log).ptr);
     finish();
-    begin(2, 0);
+    begin(1, 0);
     CHECK_STR(pl__buf_str(&fake.log), first);
     finish();
     free(first);
