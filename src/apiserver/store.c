@@ -516,15 +516,22 @@ int pl__api_store_list(struct pl_store *s, struct pl_arena *arena, const struct 
     return code == SQLITE_DONE || code == SQLITE_ROW ? count : -1;
 }
 
-int pl__api_store_oldest(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
-                         uint64_t after, struct pl_store_row *row)
+/* The first row of this kind that a query finds behind a version. */
+static int read_after(struct pl_store *s, int query, struct pl_arena *arena, int64_t cluster,
+                      int64_t kind, uint64_t version, struct pl_store_row *row)
 {
-    sqlite3_stmt *q = s->queries[Q_OLDEST];
+    sqlite3_stmt *q = s->queries[query];
 
     sqlite3_bind_int64(q, 1, cluster);
     sqlite3_bind_int64(q, 2, kind);
-    sqlite3_bind_int64(q, 3, (sqlite3_int64)after);
+    sqlite3_bind_int64(q, 3, (sqlite3_int64)version);
     return read_one(arena, q, cluster, row);
+}
+
+int pl__api_store_oldest(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
+                         uint64_t after, struct pl_store_row *row)
+{
+    return read_after(s, Q_OLDEST, arena, cluster, kind, after, row);
 }
 
 int64_t pl__api_store_list_count(struct pl_store *s, const struct pl_store_list *list)
@@ -542,12 +549,7 @@ int64_t pl__api_store_list_count(struct pl_store *s, const struct pl_store_list 
 int pl__api_store_next(struct pl_store *s, struct pl_arena *arena, int64_t cluster, int64_t kind,
                        uint64_t version, struct pl_store_row *row)
 {
-    sqlite3_stmt *q = s->queries[Q_NEXT];
-
-    sqlite3_bind_int64(q, 1, cluster);
-    sqlite3_bind_int64(q, 2, kind);
-    sqlite3_bind_int64(q, 3, (sqlite3_int64)version);
-    return read_one(arena, q, cluster, row);
+    return read_after(s, Q_NEXT, arena, cluster, kind, version, row);
 }
 
 int pl__api_store_find_uid(struct pl_store *s, struct pl_arena *arena, int64_t cluster,

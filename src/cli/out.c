@@ -28,20 +28,33 @@ static int write_failed(struct pl_out *out, int reason, struct pl_arena *arena,
     return pl__error(arena, err, PL_IO, "write standard output: %s", strerror(reason));
 }
 
+/* Keeps in `buf` what the reader does not take within `wait_ms`; -1 waits for ever. */
+static int hand_over(struct pl_out *out, int fd, int wait_ms, struct pl_arena *arena,
+                     struct pl_error **err)
+{
+    struct pollfd reader = { .fd = fd, .events = POLLOUT };
+    struct pl_buf *buf = &out->buf;
+    size_t done = 0;
+
+    while (done < buf->len && !out->closed) {
+        ssize_t written = write(fd, buf->data + done, buf->len - done);
+        if (written < 0 && errno == EAGAIN && poll(&reader, 1, wait_ms) <= 0 && wait_ms >= 0)
+            break;
+        if (written < 0 && errno != EINTR && errno != EAGAIN)
+            return write_failed(out, errno, arena, err);
+        done += written > 0 ? (size_t)written : 0;
+    }
+    if (out->closed)
+        done = buf->len;
+    if (done)
+        memmove(buf->data, buf->data + done, buf->len - done);
+    buf->len -= done;
+    return 0;
+}
+
 int pl__out_flush(struct pl_out *out, struct pl_arena *arena, struct pl_error **err)
 {
-    struct pl_str left = pl__buf_str(&out->buf);
-
-    while (left.len && !out->closed) {
-        ssize_t written = write(STDOUT_FILENO, left.ptr, left.len);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return write_failed(out, errno, arena, err);
-        left = (struct pl_str){ left.ptr + written, left.len - (size_t)written };
-    }
-    pl__buf_clear(&out->buf);
-    return 0;
+    return hand_over(out, STDOUT_FILENO, -1, arena, err);
 }
 
 /* O_NONBLOCK belongs to what was opened, and that we share with the shell: so it is opened once more. Files
@@ -58,24 +71,7 @@ static int offer_fd(struct pl_out *out)
 
 int pl__out_offer(struct pl_out *out, int wait_ms, struct pl_arena *arena, struct pl_error **err)
 {
-    struct pollfd reader = { .fd = offer_fd(out), .events = POLLOUT };
-    struct pl_buf *buf = &out->buf;
-    size_t done = 0;
-
-    while (done < buf->len && !out->closed) {
-        ssize_t written = write(reader.fd, buf->data + done, buf->len - done);
-        if (written < 0 && errno == EAGAIN && poll(&reader, 1, wait_ms) <= 0)
-            break;
-        if (written < 0 && errno != EINTR && errno != EAGAIN)
-            return write_failed(out, errno, arena, err);
-        done += written > 0 ? (size_t)written : 0;
-    }
-    if (out->closed)
-        done = buf->len;
-    if (done)
-        memmove(buf->data, buf->data + done, buf->len - done);
-    buf->len -= done;
-    return 0;
+    return hand_over(out, offer_fd(out), wait_ms, arena, err);
 }
 
 size_t pl__out_drop(struct pl_out *out)

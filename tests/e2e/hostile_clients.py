@@ -6,7 +6,6 @@ Raw sockets, for no library sends such things. Each case prints ok or FAILED and
 $PLIMSOLL. After each case a plain client must be answered by the same process.
 """
 
-import argparse
 import gzip
 import http.client
 import json
@@ -23,7 +22,7 @@ import time
 import traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from kubectl_suite import APISERVER, ROOT, Server, frame, read_frame  # noqa: E402
+from kubectl_suite import APISERVER, ROOT, Server, choose, frame, read_frame  # noqa: E402
 from rig.proc import Supervisor, free_port, wait_for  # noqa: E402
 
 PLIMSOLL = os.environ.get("PLIMSOLL", os.path.join(ROOT, "build", "plimsoll"))
@@ -485,16 +484,8 @@ def beyond_loopback(t):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("-k", action="append", default=[], help="only cases with this in their name")
-    parser.add_argument("--list", action="store_true")
-    parser.add_argument("--keep", action="store_true", help="keep the folder with logs")
-    options = parser.parse_args()
-    cases = [c for c in CASES if not options.k or any(k in c.__name__ for k in options.k)]
-    if options.list:
-        print("\n".join(c.__name__ for c in cases))
-        return 0
-    supervisor = Supervisor(options.keep)
+    cases, keep = choose(__doc__, CASES)
+    supervisor = Supervisor(keep)
     passed = failed = 0
     for function in cases:
         begun = time.monotonic()

@@ -790,22 +790,28 @@ def auth_can_i(t):
     assert "system:anonymous" in t.kubectl("auth", "whoami")
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+def choose(description, cases):
+    """From the command line: the cases to run, and whether logs are kept. Ends by itself when they are only listed."""
+    parser = argparse.ArgumentParser(description=description.split("\n\n", maxsplit=1)[0])
     parser.add_argument("-k", action="append", default=[], help="only cases with this in their name")
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--keep", action="store_true", help="keep the folder with logs")
     options = parser.parse_args()
-    cases = [c for c in CASES if not options.k or any(k in c.__name__ for k in options.k)]
+    cases = [c for c in cases if not options.k or any(k in c.__name__ for k in options.k)]
     if options.list:
         print("\n".join(c.__name__ for c in cases))
-        return 0
+        sys.exit(0)
+    return cases, options.keep
+
+
+def main():
+    cases, keep = choose(__doc__, CASES)
     try:
         Case.kubectl_path = optional_binary("kubectl")
     except LeftOut as why:
         print(why)
         return 77
-    supervisor = Supervisor(options.keep)
+    supervisor = Supervisor(keep)
     server = Server(supervisor, "apiserver", "--cluster", "prod")
     passed = failed = 0
     for function in cases:
